@@ -58,7 +58,7 @@ types: .venv/ready  ## static types
 
 .PHONY: messages
 messages: .venv/ready  ## list every error message of the library
-	@$(BIN)/python -m tests.messages
+	@$(BIN)/python -m tests.errors.messages
 
 .PHONY: format
 format: .venv/ready  ## format the code, and fix what the linter can fix
@@ -153,7 +153,7 @@ test-wheel:  ## install the wheel of dist/ into a bare environment and train the
 	$(PYTHON) -m venv build/bare
 	@echo "Installing the wheel, without a compiler."
 	time env CC=false CXX=false build/bare/bin/python -m pip install --quiet dist/snnjax-*.whl
-	cd build/bare && time bin/python -I $(abspath tests/installed.py)
+	cd build/bare && time bin/python -I $(abspath tests/project/installed.py)
 
 test-newest: .venv/ready $(LIBRARY)  ## the tests with the newest Python that runs here and the newest JAX for it (NEWEST=python3.13)
 	$(NEWEST) -m venv build/newest
@@ -165,7 +165,7 @@ snnjax/_cpu_kernels.so: $(SOURCES) | .venv/ready
 
 .PHONY: notebooks
 notebooks: .venv/ready $(LIBRARY)  ## execute the notebooks, and store their outputs in them
-	$(BIN)/python -m tests.notebooks
+	$(BIN)/python -m tests.project.notebooks
 
 # Where the other libraries are looked for; each may have an environment of its own.
 PEERS ?= $(BIN)/python
@@ -189,10 +189,10 @@ bench: .venv/ready $(LIBRARY)  ## compare the speed of everything with plain JAX
 	$(BIN)/python -m tests.benchmarks --out out/bench $(BENCH)
 
 bench-gpu: .venv/ready  ## compare the speed of networks on the GPU with plain JAX (some minutes; tables in out/bench-gpu)
-	$(BIN)/python -m tests.benchmarks.gpus --out out/bench-gpu
+	$(BIN)/python -m tests.benchmarks.devices.gpus --out out/bench-gpu
 
 gpu-compile: build/gpu-compile  ## compile networks for an H100, without one, and count launches, loops, memory (GPU_COMPILE="--only W3")
-	$(BIN)/python -m tests.benchmarks.gpu_compile --out out/gpu-compile $(GPU_COMPILE)
+	$(BIN)/python -m tests.benchmarks.devices.gpu_compile --out out/gpu-compile $(GPU_COMPILE)
 
 bench-peers: .venv/ready $(LIBRARY)  ## the same, also with the other libraries that are installed (PEERS="python ...")
 	$(BIN)/python -m tests.benchmarks --out out/bench --peers $(PEERS) $(BENCH)
@@ -208,7 +208,7 @@ profile: .venv/ready $(LIBRARY)  ## the share of each phase of a training step a
 
 .PHONY: reproduce
 reproduce: .venv/ready $(LIBRARY)  ## train all shipped tasks over five seeds, and write docs/explanation/results.md (REPRODUCE="--only qtdb", NMNIST=path, SPEECH=path)
-	$(BIN)/python -m tests.benchmarks.reproduce $(if $(NMNIST),--nmnist "$(NMNIST)") $(if $(SPEECH),--speech "$(SPEECH)") $(REPRODUCE)
+	$(BIN)/python -m tests.benchmarks.trained.reproduce $(if $(NMNIST),--nmnist "$(NMNIST)") $(if $(SPEECH),--speech "$(SPEECH)") $(REPRODUCE)
 
 .PHONY: clean
 clean:  ## remove the environment, the compiled kernels, caches and out/

@@ -39,4 +39,7 @@ constexpr Slots entry(unsigned fields, bool divides) { return kCall + fields + (
 constexpr Slots fill(Slots elements, unsigned bytes) { return 4 + (elements * bytes + 7) / 8 * 2; }
 constexpr Slots copy(Slots elements, unsigned bytes) { return 4 + (elements * bytes + 7) / 8 * 3; }
 
+// How often an equation is evaluated for `neurons` neurons: two at a time if their number is even.
+constexpr Slots numbersOf(unsigned neurons) { return neurons % 2 == 0 ? neurons / 2 : neurons; }
+
 }  // namespace snnjax::cycles

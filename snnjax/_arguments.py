@@ -49,7 +49,7 @@ def explained(function: _F, *, op: str | None = None, missing: str | None = None
         return function
 
     @functools.wraps(target)
-    def answering(*args: Any, **options: Any) -> Any:
+    def answering(*args: object, **options: object) -> object:
         try:
             return target(*args, **options)
         except TypeError:

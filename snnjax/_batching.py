@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array
 
 # Marks an operand or a result without a batch axis, such as weights or their gradient.
 SHARED = -1
@@ -69,7 +70,7 @@ def with_batch(shape: tuple[int, ...], axis: int, size: int) -> tuple[int, ...]:
     return (*shape[:axis], size * shape[axis], *shape[axis + 1 :])
 
 
-def _into_batch(operand: Any, dim: int | None, axis: int, size: int) -> Any:
+def _into_batch(operand: Array, dim: int | None, axis: int, size: int) -> Array:
     if axis == SHARED:
         return operand
     # Just before the batch axis, after the groups axis.
@@ -78,13 +79,13 @@ def _into_batch(operand: Any, dim: int | None, axis: int, size: int) -> Any:
     return operand.reshape(*shape[: axis + 1], size * shape[axis + 2], *shape[axis + 3 :])
 
 
-def _out_of_batch(result: Any, axis: int, size: int) -> Any:
+def _out_of_batch(result: Array, axis: int, size: int) -> Array:
     shape = result.shape
     split = result.reshape(*shape[: axis + 1], size, shape[axis + 1] // size, *shape[axis + 2 :])
     return jnp.moveaxis(split, axis + 1, 0)
 
 
-def _into_groups(operand: Any, dim: int | None, size: int, groups: int) -> Any:
+def _into_groups(operand: Array, dim: int | None, size: int, groups: int) -> Array:
     if dim is None and operand.shape[0] == 1:
         return operand
     operand = jnp.moveaxis(*_mapped(operand, dim, size), 0)
@@ -92,11 +93,11 @@ def _into_groups(operand: Any, dim: int | None, size: int, groups: int) -> Any:
     return operand.reshape(size * groups, *operand.shape[2:])
 
 
-def _out_of_groups(result: Any, size: int) -> Any:
+def _out_of_groups(result: Array, size: int) -> Array:
     return result.reshape(size, result.shape[0] // size, *result.shape[1:])
 
 
-def _mapped(operand: Any, dim: int | None, size: int) -> tuple[Any, int]:
+def _mapped(operand: Array, dim: int | None, size: int) -> tuple[Any, int]:
     """The operand with a mapped axis, and its position."""
     if dim is None:
         return jnp.broadcast_to(operand[None], (size, *operand.shape)), 0

@@ -2,7 +2,7 @@
 
 Every error is one sentence about what is wrong and where, and one about what to do,
 ``op: `argument` must <expected>, got <actual>. <hint>.``: a check has it in its source as it reads.
-`tests/messages.py` lists all of them, and every test checks the form of those that it provokes.
+`tests/errors/messages.py` lists all of them, and every test checks the form of those that it provokes.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from snnjax._jax_compat import Tracer
-from snnjax._types import as_int32
+from snnjax._types import Unchecked, as_int32
 
 # The largest size: ids, lengths and counts are int32, and so is the id that pads a list, the number of neurons.
 MAX_SIZE = 2**31 - 1
@@ -26,16 +26,18 @@ def fail(message: str) -> NoReturn:
     raise ValueError(message)
 
 
-def short_repr(value: object) -> str:
-    """A value in a message: its repr, cut if it is long, and dtype and shape of an array."""
+def short_repr(value: Unchecked) -> str:
+    """A value in a message: its repr, cut if it is long, its type if that has lines; dtype and shape of an array."""
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
     if shape and dtype is not None:
         return f"{dtype}{list(shape)}"
     text = repr(value)
+    if "\n" in text:  # such as a network
+        return type_words(value)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
-def type_words(value: object) -> str:
+def type_words(value: Unchecked) -> str:
     """The type of a value in a message: "a list", "an int", "an array", "None"."""
     if value is None:
         return "None"
@@ -54,14 +56,14 @@ def alternatives(choices: Sequence[str]) -> str:
     return f"{', '.join(first)} or {last}" if first else last
 
 
-def check_choice(op: str, argument: str, value: object, choices: Sequence[Any]) -> None:
+def check_choice(op: str, argument: str, value: Unchecked, choices: Sequence[Any]) -> None:
     """Check that `value` is one of `choices`."""
     if value not in choices:
         known = alternatives([repr(choice) for choice in choices])
         fail(f"{op}: `{argument}` must be {known}, got {short_repr(value)}. Choose one of these.")
 
 
-def check_rounding(op: str, argument: str, dtype: Any) -> bool:
+def check_rounding(op: str, argument: str, dtype: Unchecked) -> bool:
     """Whether `dtype` asks for rounding to bfloat16; None does not, and no other is known."""
     if dtype is not None and dtype not in (jnp.bfloat16, "bfloat16"):
         given = getattr(dtype, "__name__", short_repr(dtype))  # of a type, such as jnp.float16
@@ -69,14 +71,14 @@ def check_rounding(op: str, argument: str, dtype: Any) -> bool:
     return dtype is not None
 
 
-def check_switches(op: str, **switches: Any) -> None:
+def check_switches(op: str, **switches: object) -> None:
     """Check that every keyword argument is True or False: anything else would be read as one of them."""
     for argument, value in switches.items():
         if not isinstance(value, bool | np.bool_):
             fail(f"{op}: `{argument}` must be True or False, got {short_repr(value)}. Choose one of these.")
 
 
-def check_integer(op: str, argument: str, value: Any, least: int, bits: int = 31) -> int:
+def check_integer(op: str, argument: str, value: Unchecked, least: int, bits: int = 31) -> int:
     """Check that `value` is a Python or NumPy integer of at least `least` that fits into this many bits.
 
     It is returned as a Python integer: sums and products of NumPy's, such as ``np.uint8(200)``, would overflow.
@@ -90,19 +92,19 @@ def check_integer(op: str, argument: str, value: Any, least: int, bits: int = 31
     return int(value)
 
 
-def check_size(op: str, argument: str, value: Any) -> Any:
+def check_size(op: str, argument: str, value: Unchecked) -> Any:
     """Check that `value` is the length of an axis, which may be symbolic for `jax.export`; see `check_integer`."""
     return value if jax.export.is_symbolic_dim(value) else check_integer(op, argument, value, 0)
 
 
-def check_key(op: str, key: Any) -> None:
+def check_key(op: str, key: Unchecked) -> None:
     """Check that `key` is a PRNG key of either kind, or an array of keys."""
     dtype = getattr(key, "dtype", None)
     if dtype is None or not (jnp.issubdtype(dtype, jax.dtypes.prng_key) or dtype == jnp.uint32):
         fail(f"{op}: `key` must be a PRNG key, got {short_repr(key)}. Make one with jax.random.key(0).")
 
 
-def check_array(op: str, argument: str, value: Any) -> None:
+def check_array(op: str, argument: str, value: Unchecked) -> None:
     """Check that `value` is an array, traced or not; Python lists and numbers are not arrays."""
     # Neither the shape of an array (`jax.ShapeDtypeStruct`) nor the tensor of another library has `astype`.
     good = all(hasattr(value, attribute) for attribute in ("shape", "dtype", "ndim", "astype"))
@@ -112,13 +114,13 @@ def check_array(op: str, argument: str, value: Any) -> None:
         fail(f"{op}: `{argument}` must have no masked entries, got a MaskedArray. Leave them out.")
 
 
-def check_number(op: str, argument: str, value: Any) -> None:
+def check_number(op: str, argument: str, value: Unchecked) -> None:
     """Check that `value` is a Python number or an array."""
     if not isinstance(value, float | int):
         check_array(op, argument, value)
 
 
-def check_per_neuron(op: str, argument: str, value: Any, neurons: int) -> None:
+def check_per_neuron(op: str, argument: str, value: Unchecked, neurons: int) -> None:
     """Check that `value` is one number, or one for each neuron."""
     check_number(op, argument, value)
     shape = np.shape(value)
@@ -127,7 +129,7 @@ def check_per_neuron(op: str, argument: str, value: Any, neurons: int) -> None:
         fail(f"{op}: `{argument}` must {expected}, got {actual}. Pass one value, or one per neuron.")
 
 
-def check_real_array(op: str, argument: str, value: Any) -> None:
+def check_real_array(op: str, argument: str, value: Unchecked) -> None:
     """Check that `value` is an array whose dtype is not complex."""
     check_array(op, argument, value)
     if jnp.issubdtype(value.dtype, jnp.complexfloating):
@@ -135,7 +137,7 @@ def check_real_array(op: str, argument: str, value: Any) -> None:
         fail(f"{op}: `{argument}` must hold real numbers, got {dtype}. Pass its real part or absolute value.")
 
 
-def check_float(op: str, argument: str, value: Any) -> None:
+def check_float(op: str, argument: str, value: Unchecked) -> None:
     """Check that `value` is a Python float or a floating-point array."""
     check_number(op, argument, value)
     dtype = jnp.result_type(value)
@@ -144,13 +146,13 @@ def check_float(op: str, argument: str, value: Any) -> None:
         fail(f"{op}: `{argument}` must have a floating-point dtype, got {dtype.name}. {hint}.")
 
 
-def check_float_array(op: str, argument: str, value: Any) -> None:
+def check_float_array(op: str, argument: str, value: Unchecked) -> None:
     """Check that `value` is a floating-point array."""
     check_array(op, argument, value)
     check_float(op, argument, value)
 
 
-def check_integers(op: str, argument: str, value: Any) -> None:
+def check_integers(op: str, argument: str, value: Unchecked) -> None:
     """Check that `value` is an array of integers; an empty one may have any dtype, as that of an empty list has."""
     check_array(op, argument, value)
     if not jnp.issubdtype(value.dtype, jnp.integer) and value.size > 0:
@@ -162,7 +164,7 @@ def check_integers(op: str, argument: str, value: Any) -> None:
 
 
 def check_shape(
-    op: str, argument: str, value: Any, shape: Sequence[int | None], axes: str, hint: str
+    op: str, argument: str, value: Unchecked, shape: Sequence[int | None], axes: str, hint: str
 ) -> None:
     """Check that `value` has `shape`, in which None allows any length; `axes` names the axes."""
     actual = value.shape if hasattr(value, "shape") else np.shape(value)
@@ -175,14 +177,14 @@ def check_shape(
         fail(f"{op}: `{argument}` must have shape {wanted}, got {list(actual)}. {hint}.")
 
 
-def concrete(value: Any) -> np.ndarray | None:
+def concrete(value: Unchecked) -> np.ndarray | None:
     """The numbers of an array; None while it is traced, or if other processes hold a part of it."""
     if isinstance(value, Tracer) or not getattr(value, "is_fully_addressable", True):
         return None
     return np.asarray(value)
 
 
-def check_within(op: str, argument: str, value: Any, most: int, hint: str, least: int = 0) -> None:
+def check_within(op: str, argument: str, value: Unchecked, most: int, hint: str, least: int = 0) -> None:
     """Check that integers are between `least` and `most`; traced ones cannot be checked."""
     known = concrete(value)
     if known is None or known.size == 0:
@@ -193,7 +195,7 @@ def check_within(op: str, argument: str, value: Any, most: int, hint: str, least
         fail(f"{op}: `{argument}` must be between {least} and {most}, got {wrong}. {hint}.")
 
 
-def check_kept(op: str, argument: str, value: Any) -> None:
+def check_kept(op: str, argument: str, value: Unchecked) -> None:
     """Check that decays, the shares of a membrane that a step keeps, are between 0 and 1.
 
     Traced ones cannot be checked, and what is no number is for other checks.
@@ -214,7 +216,7 @@ def batch_hint(actual: Sequence[int], steps: int, batch: int, hint: str) -> str:
     return hint
 
 
-def as_lengths(op: str, lengths: Any, steps: int, batch: int) -> jax.Array:
+def as_lengths(op: str, lengths: Unchecked, steps: int, batch: int) -> jax.Array:
     """The number of steps of each sequence as int32 ``[batch]``, after checking its shape, dtype and values.
 
     Traced values cannot be checked: those beyond the steps count as all steps, and negative ones as none.

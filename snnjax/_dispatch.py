@@ -20,11 +20,25 @@ from typing import Any, NamedTuple, NoReturn
 import jax
 import jax.numpy as jnp
 from jax.sharding import PartitionSpec
+from jaxtyping import Array, PyTree
 
 from snnjax import _platforms, _targets
 from snnjax._batching import fold, with_batch, without_axis
 from snnjax._check import check_choice, fail
-from snnjax._jax_compat import DropVar, Primitive, ShapedArray, ad, batching, cache, mlir, set_dce_rule
+from snnjax._jax_compat import (
+    DropVar,
+    JaxprEqn,
+    Lowered,
+    LoweringContext,
+    Primitive,
+    ShapedArray,
+    Value,
+    ad,
+    batching,
+    cache,
+    mlir,
+    set_dce_rule,
+)
 from snnjax._sharding import vary_alike
 
 # None chooses by platform, shapes and available kernels. "composed" is not a target: the op is then plain jax.numpy,
@@ -95,15 +109,15 @@ class _Call:
 
 def evaluate(
     target: Target,
-    operands: Any,
-    operand_axes: Any,
-    result_axes: Any,
+    operands: PyTree,
+    operand_axes: PyTree,
+    result_axes: PyTree,
     static: Hashable = (),
     *,
-    results: Any = None,
-    droppable: Any = None,
+    results: PyTree = None,
+    droppable: PyTree = None,
     implementation: str | None = None,
-) -> Any:
+) -> PyTree:
     """Evaluate `target.reference(operands, static)` as one primitive.
 
     `operand_axes` and `result_axes` are trees like the operands and results that hold the position of each
@@ -211,15 +225,15 @@ def _reference(*leaves: Any, call: _Call, reference: Callable[[Any, Any], Any]) 
 
 def _by_groups(
     function: Callable[[Any, Any], Any],
-    operands: Any,
-    static: Any,
+    operands: PyTree,
+    static: Hashable,
     results: Sequence[jax.ShapeDtypeStruct] | None,
 ) -> list[Any]:
     """What a function yields for each group; dropped results have no rows."""
     leaves, tree = jax.tree.flatten(operands)
     groups = _groups(leaves)
 
-    def one_group(*arrays: Any) -> list[Any]:
+    def one_group(*arrays: Array) -> list[Any]:
         return jax.tree.leaves(function(jax.tree.unflatten(tree, arrays), static))
 
     if groups == 1:  # nearly always, and quicker to trace than under `vmap`
@@ -249,14 +263,14 @@ def _groups(leaves: Sequence[Any]) -> int:
     return max((leaf.shape[0] for leaf in leaves), default=1)
 
 
-def _called(*leaves: Any, call: _Call, kernel: Kernel) -> list[Any]:
+def _called(*leaves: Array, call: _Call, kernel: Kernel) -> list[Any]:
     """The kernel on operands with a leading groups axis."""
     groups = _groups(leaves)
     if groups == 1 or kernel.takes_groups:
         operands = jax.tree.unflatten(call.tree, leaves)
         return list(kernel.call(operands, call.static, call.results_of(leaves)))
 
-    def one_group(group: Any) -> list[Any]:
+    def one_group(group: Array) -> list[Any]:
         of_group = [
             leaf if leaf.shape[0] == 1 else jax.lax.dynamic_slice_in_dim(leaf, group, 1) for leaf in leaves
         ]
@@ -280,7 +294,7 @@ def _abstract(*avals: Any, call: _Call) -> list[ShapedArray]:
     if not avals:
         return [_plain(result) for result in results]
 
-    def alike(result: Any) -> ShapedArray:
+    def alike(result: jax.ShapeDtypeStruct) -> ShapedArray:
         sharding = avals[0].sharding.update(spec=PartitionSpec(*(None,) * result.ndim))
         varies = avals[0].manual_axis_type
         return ShapedArray(result.shape, result.dtype, sharding=sharding, manual_axis_type=varies)
@@ -289,7 +303,7 @@ def _abstract(*avals: Any, call: _Call) -> list[ShapedArray]:
 
 
 @cache()
-def _traced_shapes(shapes: Any, call: _Call) -> list[Any]:
+def _traced_shapes(shapes: tuple[Any, ...], call: _Call) -> list[Any]:
     """The cached shapes of the results: a program binds the same shapes many times."""
     leaves = [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in shapes]
     function = functools.partial(_reference, call=call, reference=call.target.reference)
@@ -301,15 +315,15 @@ _ON_REFERENCE = ".reference"
 
 
 def _lower(
-    context: Any,
-    *operands: Any,
+    context: LoweringContext,
+    *operands: Value,
     call: _Call,
     kernel: Kernel | None,
     reference: Callable[[Any, Any], Any],
-) -> Any:
+) -> Lowered:
     """Lower in a scope named after the target and its path; inside `shard_map` each shard is a plain array."""
 
-    def named(*leaves: Any) -> Any:
+    def named(*leaves: Array) -> list[Array]:
         if kernel is None:
             with jax.named_scope(f"{call.target.name}{_ON_REFERENCE}"):
                 return _reference(*leaves, call=call, reference=reference)
@@ -323,12 +337,12 @@ def _lower(
     return mlir.lower_fun(named, multiple_results=True)(plain, *operands)
 
 
-def _lower_on_cpu(context: Any, *operands: Any, call: _Call) -> Any:
+def _lower_on_cpu(context: LoweringContext, *operands: Value, call: _Call) -> Lowered:
     kernel = _kernel_on_cpu(call, context.avals_in)
     return _lower(context, *operands, call=call, kernel=kernel, reference=call.target.reference_on("cpu"))
 
 
-def _lower_elsewhere(context: Any, *operands: Any, call: _Call) -> Any:
+def _lower_elsewhere(context: LoweringContext, *operands: Value, call: _Call) -> Lowered:
     """Lower to the kernel that all platforms of the program share, else to the reference, in a form that they share."""
     platforms = context.platforms or context.module_context.platforms
     if _check_platforms(call, platforms):
@@ -345,7 +359,7 @@ def _shared(of_platforms: Sequence[Any]) -> Any:
     return of_platforms[0] if all(each == of_platforms[0] for each in of_platforms) else None
 
 
-def _drop(used: Sequence[bool], equation: Any) -> tuple[list[bool], Any]:
+def _drop(used: Sequence[bool], equation: JaxprEqn) -> tuple[list[bool], Any]:
     """The dead-code rule: unused results that are droppable get no rows."""
     if not any(used):
         return [False] * len(equation.invars), None
@@ -362,7 +376,7 @@ def _drop(used: Sequence[bool], equation: Any) -> tuple[list[bool], Any]:
     return [True] * len(equation.invars), equation
 
 
-def _refuse_second_order(*_: Any, call: _Call) -> NoReturn:
+def _refuse_second_order(*_: object, call: _Call) -> NoReturn:
     """The derivative of a target, which is only needed for second derivatives: the ops define the first ones."""
     asked = call.implementation
     given = repr(asked) if asked in ("cpu", "gpu") else "a kernel or its reference"
@@ -372,7 +386,9 @@ def _refuse_second_order(*_: Any, call: _Call) -> NoReturn:
     )
 
 
-def _batch(primitive: Primitive, operands: Sequence[Any], dims: Sequence[Any], call: _Call) -> Any:
+def _batch(
+    primitive: Primitive, operands: Sequence[Any], dims: Sequence[Any], call: _Call
+) -> tuple[list[Array], list[int]]:
     """The `vmap` rule (`snnjax._batching`)."""
     mapped = zip(operands, dims, strict=True)
     size = next(operand.shape[dim] for operand, dim in mapped if dim is not None)
@@ -398,7 +414,7 @@ def _primitive(target: str) -> Primitive:
     primitive.def_abstract_eval(_abstract)
     compiled = jax.jit(primitive.bind, static_argnames="call")
 
-    def evaluated(*leaves: Any, call: _Call) -> Any:
+    def evaluated(*leaves: Array, call: _Call) -> list[Array]:
         with jax.disable_jit(False):  # else `bind` would come back here
             return compiled(*leaves, call=call)
 

@@ -6,8 +6,8 @@ The platform ``ipu`` is registered by `snnjax_jax_plugin`, which does not import
 
 import re
 import warnings
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from jax import dtypes
@@ -16,8 +16,10 @@ from jax._src.core import ShapedArray as ShapedArray  # results of a primitive c
 from jax._src.interpreters import mlir as _mlir
 from jax._src.util import cache as cache  # also keyed by JAX's trace context (x64, for instance)
 from jax.core import Tracer as Tracer
+from jax.extend.core import JaxprEqn as JaxprEqn
 from jax.extend.core import Primitive as Primitive
 from jax.extend.mlir import ir as ir
+from jax.extend.mlir.dialects import func as func
 from jax.extend.mlir.dialects import sdy as sdy
 from jax.extend.mlir.dialects import stablehlo as stablehlo
 from jax.extend.random import threefry_2x32 as threefry_2x32
@@ -29,6 +31,11 @@ from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 from jaxlib import version as _jaxlib_version
 from jaxlib import xla_client
 from jaxlib.mlir.passmanager import PassManager
+
+CompileOptions = Any  # an ``xla_client.CompileOptions``, for which jaxlib has no types
+Value = Any  # an ``ir.Value``, which is generic in some versions only
+LoweringContext = mlir.LoweringRuleContext
+Lowered = Sequence[Value]  # what a lowering rule returns
 
 # Versions of jaxlib whose CPU back end computes wrong numbers, and the report. `pyproject.toml` excludes them, but an
 # environment may have been made otherwise.
@@ -58,12 +65,12 @@ def set_dce_rule(primitive: Primitive, rule: Callable[[Sequence[bool], Any], tup
     dce_rules[primitive] = lambda used, *arguments: rule(used, arguments[-1])
 
 
-def make_ir_context() -> Any:
+def make_ir_context() -> ir.Context:
     """An MLIR context with all dialects of JAX."""
     return _mlir.make_ir_context()
 
 
-def compile_options(serialised: bytes) -> Any:
+def compile_options(serialised: bytes) -> CompileOptions:
     """Parse an ``xla.CompileOptionsProto``."""
     return xla_client.CompileOptions.ParseFromString(serialised)
 
@@ -73,22 +80,23 @@ def default_compile_options() -> bytes:
     return xla_client.CompileOptions().SerializeAsString()
 
 
-def canonical(value: Any) -> np.ndarray:
+def canonical(value: object) -> np.ndarray:
     """A value as an array of the dtype that JAX has for it."""
     array = np.asarray(value)
     return np.ascontiguousarray(array, dtypes.canonicalize_dtype(array.dtype)).reshape(array.shape)
 
 
-def lower_function(function: Callable[..., Any], context: Any, *operands: Any) -> Any:
+def lower_function(function: Callable[..., Any], context: LoweringContext, *operands: Value) -> Lowered:
     """Lower a `jax.numpy` function that returns a tuple to the results of a lowering rule.
 
     It does not see over which axes of a `shard_map` its operands vary, so its loops need not begin with arrays that do.
     """
-    types = [ShapedArray(aval.shape, aval.dtype) for aval in context.avals_in]
+    avals = cast(Sequence[ShapedArray], context.avals_in)
+    types = [ShapedArray(aval.shape, aval.dtype) for aval in avals]
     return _mlir.lower_fun(function, multiple_results=True)(context.replace(avals_in=types), *operands)
 
 
-def device_ids(compile_options: Any) -> list[int]:
+def device_ids(compile_options: CompileOptions) -> list[int]:
     """The devices of a program, by partition; empty if the options do not specify them."""
     assignment = compile_options.device_assignment
     if assignment is None:
@@ -126,11 +134,11 @@ class ShardingRule(NamedTuple):
     whole: frozenset[int]  # factors that it cannot compute in parts
 
 
-def sharding_rule(attribute: Any) -> ShardingRule:
+def sharding_rule(attribute: ir.Attribute) -> ShardingRule:
     """An ``sdy.op_sharding_rule``, read."""
     rule = sdy.OpShardingRuleAttr(attribute)
 
-    def factors(mappings: Any) -> tuple[tuple[tuple[int, ...], ...], ...]:
+    def factors(mappings: Iterable[ir.Attribute]) -> tuple[tuple[tuple[int, ...], ...], ...]:
         tensors = (sdy.TensorMappingAttr(each).dim_mappings for each in mappings)
         return tuple(tuple(tuple(sdy.DimMappingAttr(dim).factor_indices) for dim in dims) for dims in tensors)
 
@@ -143,7 +151,7 @@ def sharding_rule(attribute: Any) -> ShardingRule:
     )
 
 
-def run_passes(module: Any, pipeline: str) -> None:
+def run_passes(module: ir.Module, pipeline: str) -> None:
     """Run passes of MLIR over a module, in its context."""
     with module.context:
         PassManager.parse(pipeline).run(module.operation)

@@ -10,7 +10,7 @@ from jaxtyping import Array, ArrayLike, Bool, Float, Int
 
 from snnjax._arguments import explained
 from snnjax._check import check_number, check_per_neuron, check_shape, concrete, fail, short_repr, type_words
-from snnjax.synapses import Synapses, targets_or_beyond
+from snnjax._synapses import Synapses, targets_or_beyond
 
 _DECAY = "A decay is exp(-dt / tau)"
 

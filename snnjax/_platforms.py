@@ -33,7 +33,7 @@ def is_hopper(platform: str) -> bool:
     return all(getattr(device, "compute_capability", None) == "9.0" for device in devices)
 
 
-def kernel(platform: str, target: Any) -> Any:
+def kernel(platform: str, target: object) -> Any:
     """The platform's kernel of a target, or None."""
     find = _function_of(platform, "snnjax_kernel")
     return None if find is None else find(target)

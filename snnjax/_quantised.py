@@ -1,16 +1,17 @@
 """`Quantised`: weights as 8-bit integers times one scale per output."""
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import DTypeLike
-from jaxtyping import Array, Float, Int8
+from jaxtyping import Array, Float, Int8, PyTree
 
 from snnjax._check import check_float_array, check_shape, fail
-from snnjax._types import accumulation_dtype, upcast
-from snnjax.synapses import Synapses, targets_or_beyond
+from snnjax._synapses import Synapses, targets_or_beyond
+from snnjax._types import Unchecked, Weights, accumulation_dtype, upcast
 
 
 class Quantised(NamedTuple):
@@ -41,7 +42,7 @@ class Quantised(NamedTuple):
         return self._replace(scale=self.scale.astype(scale_dtype(dtype)), dtype=jnp.dtype(dtype))
 
 
-def scale_dtype(dtype: DTypeLike) -> Any:
+def scale_dtype(dtype: DTypeLike) -> DTypeLike:
     """The dtype of the scales of weights; bfloat16 has the range of float32, and the kernels read it."""
     return dtype if dtype == jnp.bfloat16 else accumulation_dtype(dtype)
 
@@ -51,7 +52,7 @@ def _children(weights: Quantised) -> tuple[tuple[tuple[Any, Any], ...], np.dtype
     return tuple(keyed), jnp.dtype(weights.dtype)
 
 
-def _made(dtype: np.dtype, children: Any) -> Quantised:
+def _made(dtype: np.dtype, children: Iterable[Any]) -> Quantised:
     values, scale = children
     return Quantised(values, scale, dtype)
 
@@ -84,12 +85,12 @@ def scaled(sums: Array, scale: Array) -> Array:
     return scale.reshape((1,) * (sums.ndim - 1) + (-1,)) * sums
 
 
-def unscaled(weights: Any) -> Array:
+def unscaled(weights: Weights) -> Array:
     """The stored numbers of weights: for quantised ones, without their scale."""
     return weights.values if isinstance(weights, Quantised) else weights
 
 
-def check_weights(op: str, argument: str, weights: Any, num_targets: int | None = None) -> None:
+def check_weights(op: str, argument: str, weights: Unchecked, num_targets: int | None = None) -> None:
     """Check that weights are a floating-point array, or quantised: those of synapses with a scale for each target."""
     if not isinstance(weights, Quantised):
         return check_float_array(op, argument, weights)
@@ -106,16 +107,16 @@ def check_weights(op: str, argument: str, weights: Any, num_targets: int | None 
     return check_shape(op, f"{argument}.scale", weights.scale, outputs, axes, hint)
 
 
-def any_quantised(tree: Any) -> bool:
+def any_quantised(tree: PyTree) -> bool:
     """Whether any weights in a tree are quantised."""
     leaves = jax.tree.leaves(tree, is_leaf=lambda leaf: isinstance(leaf, Quantised))
     return any(isinstance(leaf, Quantised) for leaf in leaves)
 
 
-def refuse_gradient(op: str, tree: Any) -> None:
+def refuse_gradient(op: str, tree: PyTree) -> None:
     """Raise an error for gradients through quantised weights, which have none."""
     if any_quantised(tree):
         fail(
             f"{op}: `weights` must be floating-point where a gradient is taken, got int8. "
-            "Train with quantisation.straight_through(params)."
+            "Train with quantisation.fake_quantise(params)."
         )

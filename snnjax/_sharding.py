@@ -4,9 +4,10 @@ from typing import Any
 
 import jax
 from jax.sharding import PartitionSpec
+from jaxtyping import PyTree
 
 
-def vary_alike(arrays: Any) -> Any:
+def vary_alike(arrays: PyTree) -> PyTree:
     """Cast a tree of arrays to the union of the `shard_map` axes over which they vary (a no-op outside `shard_map`)."""
     leaves, tree = jax.tree.flatten(arrays)
     varying = [jax.typeof(leaf).manual_axis_type.varying for leaf in leaves]
@@ -18,10 +19,10 @@ def vary_alike(arrays: Any) -> Any:
     return jax.tree.unflatten(tree, cast)
 
 
-def gathered(tree: Any) -> Any:
+def gathered(tree: PyTree) -> PyTree:
     """The arrays whole on every device: a target takes no array that is sharded over explicit axes of a mesh."""
 
-    def replicated(leaf: Any) -> Any:
+    def replicated(leaf: Any) -> object:
         sharding = getattr(jax.typeof(leaf), "sharding", None) if isinstance(leaf, jax.Array) else None
         if sharding is None or not any(sharding.spec):
             return leaf

@@ -7,12 +7,15 @@ from typing import Any, overload
 
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 from jaxtyping import Array
 
 # Names for a reader of what a checker cannot follow: pytrees, and whatever flows between blocks.
 Params = Any  # of a block or a network: what learns
 State = Any  # per sample: membranes, spikes under way
 Stats = Any  # per training run: running means, constants that were drawn and do not learn
+Unchecked = Any  # what a user passed, whatever it is: a check's argument
+Weights = Any  # an array, or `Quantised`
 Signal = Any  # an array [time, batch, *shape], or lists of [time, batch] over the flat neurons
 
 RESETS = ("subtract", "zero", "none")
@@ -29,7 +32,7 @@ def id_dtype(num_neurons: int) -> np.dtype:
     return np.dtype(np.uint16 if num_neurons <= MAX_UINT16_NEURONS else np.int32)
 
 
-def as_int32(integers: Any) -> Array:
+def as_int32(integers: Array | np.ndarray) -> Array:
     """Integers of any dtype as int32, in which bounds are compared; those beyond it are its ends.
 
     In a small dtype a bound wraps, and in a large one a number; no size is beyond 2**31 - 1, so that none out of range
@@ -43,12 +46,12 @@ def as_int32(integers: Any) -> Array:
     return jnp.asarray(integers.astype(np.int32))
 
 
-def uint16_or_int32(integers: Any) -> Array:
+def uint16_or_int32(integers: Array | np.ndarray) -> Array:
     """Integers in a dtype that the kernels read: uint16, which halves their memory, as they are."""
     return jnp.asarray(integers) if integers.dtype == np.uint16 else as_int32(integers)
 
 
-def accumulation_dtype(dtype: Any) -> Any:
+def accumulation_dtype(dtype: DTypeLike) -> Any:
     """The dtype in which sums and membranes of `dtype` accumulate: float64 for float64, else float32."""
     return jnp.float64 if dtype == jnp.float64 else jnp.float32
 
@@ -58,7 +61,7 @@ def upcast(array: Any) -> Any:
     return array.astype(accumulation_dtype(array.dtype))
 
 
-def wide_floats(array: Any) -> Any:
+def wide_floats(array: Array) -> Array:
     """`array` in its accumulation dtype if it holds floats: a scan adds up cotangents in the dtype of what it reads."""
     return upcast(array) if jnp.issubdtype(array.dtype, jnp.floating) else array
 

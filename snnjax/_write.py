@@ -11,21 +11,13 @@ from snnjax._check import fail
 _TOKEN_BYTES = 8
 
 
-def write_atomically(path: Path | str, content: bytes) -> None:
+def write_atomically(op: str, path: Path | str, content: bytes) -> None:
     """Write a file atomically: its name never refers to a partial file, even after a kill or a power cut.
 
     A link in place of the file is replaced, not followed.
 
     Errors: the file cannot be written, for instance because the disk is full. The partial file is removed, and the old
     file stays.
-
-    Example:
-        >>> import pathlib, tempfile
-        >>> from snnjax.train import write_atomically
-        >>> path = pathlib.Path(tempfile.mkdtemp()) / "metrics.jsonl"
-        >>> write_atomically(path, b"{}")
-        >>> path.read_bytes()
-        b'{}'
     """
     path = Path(path)
     # In the same folder, hence on the same disk, where a rename is atomic. In a folder that others can write to, a name
@@ -44,7 +36,7 @@ def write_atomically(path: Path | str, content: bytes) -> None:
             partial.unlink()  # free the space that the partial file takes
         if isinstance(error, OSError):
             actual, hint = f"{str(path)!r} ({error.strerror})", "Make room, or name another folder"
-            fail(f"write_atomically: `path` must be a file that can be written, got {actual}. {hint}.")
+            fail(f"{op}: `path` must be a file that can be written, got {actual}. {hint}.")
         raise
     folder = os.open(path.parent, os.O_RDONLY)
     try:

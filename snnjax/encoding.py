@@ -7,7 +7,6 @@ are computed in float32 (float64 for float64), so that bfloat16 values keep thei
 import functools
 import math
 import warnings
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -25,8 +24,8 @@ from snnjax._check import (
     concrete,
     fail,
 )
-from snnjax._types import id_dtype, upcast
-from snnjax.sparse_spikes import SparseSpikes, beyond
+from snnjax._sparse_spikes import SparseSpikes, beyond
+from snnjax._types import Unchecked, id_dtype, upcast
 
 # Of the log form.
 _THRESHOLD = 0.1
@@ -262,7 +261,7 @@ def _latency_step(
     return jnp.where(spikes, time, num_steps).astype(jnp.int32)
 
 
-def _check_values(op: str, values: Any, num_steps: int) -> int:
+def _check_values(op: str, values: Unchecked, num_steps: int) -> int:
     """Check the values, and return the number of steps."""
     hint = "Flatten the inputs, for instance values.reshape(batch, -1)"
     check_shape(op, "values", values, (None, None), "batch, inputs", hint)

@@ -16,7 +16,7 @@ from jaxtyping import Array, Float, Integer
 from snnjax._arguments import explained
 from snnjax._check import check_choice, check_float_array, fail
 from snnjax._types import upcast
-from snnjax.metrics import class_maxima, class_sums, decode, first_spike_times
+from snnjax.metrics import class_first_spikes, class_maxima, class_sums, decode
 from snnjax.metrics.activity import Activity, rates_of
 from snnjax.metrics.decode import Outputs
 
@@ -239,7 +239,7 @@ def time_to_first_spike(
     if not time_scale > 0:
         hint = "Try 1.0 for a sharp loss, or a tenth of the sequence for a soft one"
         fail(f"time_to_first_spike: `time_scale` must be positive, got {time_scale}. {hint}.")
-    times = first_spike_times(outputs, lengths)
+    times = class_first_spikes(outputs, lengths)
     return _cross_entropy("time_to_first_spike", -times / time_scale, labels, label_smoothing)
 
 

@@ -11,18 +11,17 @@ from jaxtyping import Array
 
 from snnjax import metrics
 from snnjax._check import check_shape, fail
+from snnjax._sparse_spikes import SparseSpikes
+from snnjax.blocks._dense import Dense
 from snnjax.blocks.delay import Axonal
-from snnjax.blocks.dense import Dense
 from snnjax.blocks.late import Late
 from snnjax.blocks.linear import LinearParams
 from snnjax.blocks.norm import BatchNorm, LayerNorm
 from snnjax.blocks.pool import Flatten, Pool
 from snnjax.blocks.readout import Integrator
 from snnjax.blocks.spiking import Spiking
-from snnjax.graph import Network, NetworkOutput
 from snnjax.graph.check import check_params
-from snnjax.graph.network import Params, Stats, params_dtype
-from snnjax.sparse_spikes import SparseSpikes
+from snnjax.graph.network import Network, NetworkOutput, Params, Stats, params_dtype
 
 _OP = "to_neurobench"
 # Blocks with parameters.

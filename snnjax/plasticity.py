@@ -1,10 +1,8 @@
 """Local plasticity: presynaptic and postsynaptic spikes change weights, without a loss."""
 
-from typing import Any
-
 import jax.numpy as jnp
 from jax.typing import DTypeLike
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, PyTree
 
 from snnjax._check import check_float_array, check_integer, check_shape, fail, plural, type_words
 from snnjax._plasticity import STDP as STDP
@@ -22,9 +20,9 @@ from snnjax._plasticity import (
     short_term_after,
     with_spikes,
 )
+from snnjax._sparse_spikes import SparseSpikes, in_range, values_of
+from snnjax._synapses import Synapses
 from snnjax._types import as_int32
-from snnjax.sparse_spikes import SparseSpikes, in_range, values_of
-from snnjax.synapses import Synapses
 
 
 def stdp(
@@ -100,7 +98,7 @@ def stdp(
     return weights, with_spikes(traces, sends, fires)
 
 
-def _change_dense(weights: Array, traces: STDPTraces, rows: Array, columns: Array, rule: Any) -> Array:
+def _change_dense(weights: Array, traces: STDPTraces, rows: Array, columns: Array, rule: PyTree) -> Array:
     """The weights after a step: only rows and columns of spikes are read; an id out of range reads 0 and is dropped."""
     (rise, fall), unchanged = rule.rates, weights
     stronger = jnp.broadcast_to(rise * traces.before[:, None], (weights.shape[0], len(columns)))

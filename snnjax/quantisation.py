@@ -1,6 +1,6 @@
 """Quantised weights of 8 or 4 bits.
 
-Quantisation is symmetric and per channel: each output has its own scale, and 0 stays 0. `straight_through` rounds the
+Quantisation is symmetric and per channel: each output has its own scale, and 0 stays 0. `fake_quantise` rounds the
 weights of a network during training; `quantise_network` then makes the network to run, on rows of int8; `quantise`
 computes what hardware stores.
 """
@@ -17,11 +17,11 @@ from snnjax._check import check_choice, check_float_array, check_shape, fail, ty
 from snnjax._quantised import Quantised as Quantised
 from snnjax._quantised import at_targets, scale_dtype
 from snnjax._quantised import dequantise as dequantise
+from snnjax._synapses import Synapses, targets_or_beyond
 from snnjax._types import upcast
+from snnjax.blocks._sparse import SparseParams
 from snnjax.blocks.linear import LinearParams
-from snnjax.blocks.sparse import SparseParams
 from snnjax.graph.network import Params, Stats
-from snnjax.synapses import Synapses, targets_or_beyond
 
 BITS = (8, 4)
 
@@ -89,7 +89,7 @@ def quantise(
 def quantise_network(params: Params, bits: int = 8, stats: Stats | None = None) -> Params:
     """Quantise the weights of all connections of a network, to run it: `Network.apply` reads rows of int8.
 
-    The result is that of ``straight_through(params, bits)`` up to rounding: rows of spikes are summed as integers,
+    The result is that of ``fake_quantise(params, bits)`` up to rounding: rows of spikes are summed as integers,
     which is exact, and scaled once. The CPU kernels read int8, and the references elsewhere convert it; a convolution,
     which has few weights, converts them first. Biases, neuron parameters, connections with synaptic delays, and arrays
     of one's own blocks that are no `blocks.LinearParams` are unchanged. Gradients raise an error.
@@ -120,10 +120,10 @@ def quantise_network(params: Params, bits: int = 8, stats: Stats | None = None) 
     return _with_weights("quantise_network", params, stats, functools.partial(quantise, bits=bits))
 
 
-def straight_through(params: Params, bits: int = 8, stats: Stats | None = None) -> Params:
+def fake_quantise(params: Params, bits: int = 8, stats: Stats | None = None) -> Params:
     """Round the weights of all connections of a network, with the gradient of the identity.
 
-    Call it inside the loss: ``network.apply(straight_through(params), ...)`` computes with rounded weights, and the
+    Call it inside the loss: ``network.apply(fake_quantise(params), ...)`` computes with rounded weights, and the
     gradient reaches the full-precision weights of the optimiser. What `quantise_network` leaves alone is unchanged; the
     arguments are the same.
 
@@ -133,24 +133,24 @@ def straight_through(params: Params, bits: int = 8, stats: Stats | None = None) 
     Example:
         >>> import jax
         >>> import snnjax
-        >>> from snnjax.quantisation import straight_through
+        >>> from snnjax.quantisation import fake_quantise
         >>> net = snnjax.network(4, [snnjax.layer(3)], snnjax.leaky_readout(2))
         >>> params = net.init(jax.random.key(0))
-        >>> rounded = straight_through(params, bits=4)["layer_0/connection"].weights
+        >>> rounded = fake_quantise(params, bits=4)["layer_0/connection"].weights
         >>> len(set((rounded[:, 0] / abs(rounded[:, 0]).max() * 7).round().tolist())) <= 15
         True
 
     Reference:
         Bengio et al. 2013, arXiv:1308.3432 (straight-through); Krishnamoorthi 2018, arXiv:1806.08342.
     """
-    check_choice("straight_through", "bits", bits, BITS)
+    check_choice("fake_quantise", "bits", bits, BITS)
 
     def rounded(weights: Array, *, synapses: Synapses | None = None) -> Array:
         stored = quantise(weights, bits, synapses)
         change = dequantise(stored, synapses).astype(weights.dtype) - weights
         return weights + jax.lax.stop_gradient(change)
 
-    return _with_weights("straight_through", params, stats, rounded)
+    return _with_weights("fake_quantise", params, stats, rounded)
 
 
 def _with_weights(op: str, params: Params, stats: Stats | None, change: Callable[..., Any]) -> Params:
@@ -170,7 +170,7 @@ def _with_weights(op: str, params: Params, stats: Stats | None, change: Callable
         synapses = held.get(path)
         if not isinstance(synapses, Synapses):
             name = jax.tree_util.keystr(path)
-            fail(f"{op}: `stats{name}` must be Synapses, got none. Pass stats=network.init_stats(key).")
+            fail(f"{op}: `stats{name}` must be Synapses, got none. Pass stats=network.initial_stats(key).")
         return part._replace(weights=change(part.weights, synapses=synapses))
 
     is_connection = lambda part: isinstance(part, LinearParams | SparseParams)  # noqa: E731

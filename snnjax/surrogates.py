@@ -153,7 +153,7 @@ def custom(
     return CustomSurrogate(name, 1.0, own_derivative=derivative, own_relaxed=antiderivative)
 
 
-def _check_function(argument: str, function: Any) -> None:
+def _check_function(argument: str, function: object) -> None:
     if not callable(function):
         actual, hint = short_repr(function), "Pass one of an array, such as lambda x: jnp.exp(-x * x)"
         fail(f"surrogates.custom: `{argument}` must be a function, got {actual}. {hint}.")
@@ -255,26 +255,26 @@ def as_surrogate(op: str, surrogate: str | Surrogate) -> Surrogate:
     return _MAKERS[SURROGATES.index(surrogate)]()
 
 
-def _superspike_relaxed(x: Any, k: float) -> Any:
+def _superspike_relaxed(x: Array, k: float) -> Array:
     return x / (1 + k * jnp.abs(x)) + 0.5
 
 
-def _arctan_relaxed(x: Any, k: float) -> Any:
+def _arctan_relaxed(x: Array, k: float) -> Array:
     scale = jnp.pi / 2 * k
     return jnp.arctan(scale * x) / scale + 0.5
 
 
-def _triangle_relaxed(x: Any, k: float) -> Any:
+def _triangle_relaxed(x: Array, k: float) -> Array:
     # The ramp 1 - k|x| integrates to y - k y|y| / 2 on its support |y| <= 1/k and is flat outside.
     y = jnp.clip(x, -1 / k, 1 / k)
     return y - 0.5 * k * y * jnp.abs(y) + 0.5
 
 
-def _gaussian_relaxed(x: Any, k: float) -> Any:
+def _gaussian_relaxed(x: Array, k: float) -> Array:
     return 0.5 * (jnp.pi**0.5 / k) * erf(k * x) + 0.5
 
 
-def _sigmoid(x: Any, k: float) -> Any:
+def _sigmoid(x: Array, k: float) -> Array:
     return jax.nn.sigmoid(k * x)
 
 

@@ -14,10 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 
 import snnjax
-from snnjax import LeakyReadout, LIFLayer, SparseSpikes, Surrogate, Synapses, _targets
+from snnjax import LayerState, LIFLayer, LIFNetworkState, LIFReadout, SparseSpikes, Synapses, _targets
 from snnjax._types import Signal, State
-from snnjax.ops import LayerState, LIFNetworkState
 from snnjax.ops._convolution import Convolution
+from snnjax.surrogates import Surrogate
 from tests.numbers import dyadic, halves
 from tests.ops import references
 
@@ -180,9 +180,7 @@ def network_arguments(rng: np.random.Generator, widths: tuple[int, ...] = (6,)) 
     inputs = jnp.asarray(rng.integers(0, 2, (4, BATCH, 5)), jnp.float32)
     pairs = list(zip((5, *widths), widths, strict=False))
     layers = tuple(network_layer(rng, *pair, recurrent=index == 0) for index, pair in enumerate(pairs))
-    readout = LeakyReadout(
-        dyadic(rng, -16, 16, widths[-1], 3), halves(rng), halves(rng), dyadic(rng, -4, 4, 3)
-    )
+    readout = LIFReadout(dyadic(rng, -16, 16, widths[-1], 3), halves(rng), halves(rng), dyadic(rng, -4, 4, 3))
     spikes = jnp.asarray(rng.integers(0, 2, (BATCH, widths[0])), jnp.float32)
     membranes = tuple(dyadic(rng, -8, 24, BATCH, width) for width in widths)
     states = (LayerState(v, None, None if index else spikes) for index, v in enumerate(membranes))

@@ -24,18 +24,18 @@ os.environ["MPLBACKEND"] = "agg"
 
 import jaxtyping
 
-import tests.type_checker  # noqa: F401  (the hook looks it up by name)
+import tests.project.type_checker  # noqa: F401  (the hook looks it up by name)
 
 # Before snnjax is imported: the hook rewrites the modules as they are loaded.
-jaxtyping.install_import_hook("snnjax", "tests.type_checker.check")
+jaxtyping.install_import_hook("snnjax", "tests.project.type_checker.check")
 
 import hypothesis
 import jax
 import pytest
 from snnjax_jax_plugin import _wire
 
-from snnjax.graph import plan as plans
-from tests import messages
+from snnjax.graph import segments
+from tests.errors import messages
 
 # With few tiles, so that programs compile and run fast. Programs that tests start see none of these settings.
 IPUS = {"SNNJAX_IPU_DEVICES": "4", "SNNJAX_IPU_TILES": "8"}
@@ -101,5 +101,5 @@ def memory_stays_small() -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def small_networks_are_fused() -> Iterator[None]:
     """Networks of tests stand for large ones: few rows are no reason for scans (graph/test_run.py tests those)."""
-    with unittest.mock.patch.object(plans, "FEWEST_ROWS", 0):
+    with unittest.mock.patch.object(segments, "FEWEST_ROWS", 0):
         yield

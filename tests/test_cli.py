@@ -347,7 +347,7 @@ def test_model_of_a_resumed_run_is_its_own_or_differs(monkeypatch) -> None:
 FAILURES = {
     "no checkpoint": (
         ["evaluate", "nowhere"],
-        "read_header: `path` must be a checkpoint, got no file at nowhere/checkpoint.safetensors. "
+        "read_run: `path` must be a checkpoint, got no file at nowhere/checkpoint.safetensors. "
         "Train first, or correct the path.",
     ),
     "no data": (

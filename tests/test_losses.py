@@ -17,7 +17,7 @@ import pytest
 from jax.test_util import check_grads
 
 from snnjax import SparseSpikes, losses
-from snnjax.metrics import first_spike_times
+from snnjax.metrics import class_first_spikes
 from tests.ops.common import jit, stack
 
 RATES = functools.partial(losses.mean_square_rate, correct_rate=0.8, incorrect_rate=0.1)
@@ -106,7 +106,7 @@ def test_mean_square_rate_counts_each_class() -> None:
 
 
 def test_time_to_first_spike_takes_the_steps_of_first_spikes() -> None:
-    np.testing.assert_array_equal(first_spike_times(SPIKES), [[3, 1, 4], [0, 3, 2]])
+    np.testing.assert_array_equal(class_first_spikes(SPIKES), [[3, 1, 4], [0, 3, 2]])
     odds = np.exp(-np.array([[3, 1, 4], [0, 3, 2]]) / 2)
     expected = -np.mean(np.log(odds[[0, 1], [1, 2]] / odds.sum(1)))
     loss = losses.time_to_first_spike(SPIKES, LABELS, time_scale=2.0)
@@ -116,7 +116,7 @@ def test_time_to_first_spike_takes_the_steps_of_first_spikes() -> None:
 def test_time_to_first_spike_gradient_is_the_documented_one() -> None:
     spikes = jnp.array([0, 0, 1, 0, 1, 0], jnp.float32)[:, None, None]  # first at 2, second at 4
     for outputs in (spikes, SparseSpikes(jnp.zeros((6, 1, 1), jnp.int32), spikes, *_counts(spikes), 1)):
-        slope = jit(jax.grad(lambda out: first_spike_times(out)[0, 0], allow_int=True))(outputs)
+        slope = jit(jax.grad(lambda out: class_first_spikes(out)[0, 0], allow_int=True))(outputs)
         slope = slope.values if isinstance(slope, SparseSpikes) else slope
         np.testing.assert_array_equal(slope.reshape(-1), [-2, -1, -2, 0, 0, 0])
 

@@ -32,9 +32,9 @@ from snnjax import (
 from snnjax.quantisation import (
     Quantised,
     dequantise,
+    fake_quantise,
     quantise,
     quantise_network,
-    straight_through,
 )
 from tests.graph.helpers import INPUTS, initial, random_spikes
 from tests.numbers import assert_close
@@ -90,8 +90,8 @@ def test_gradient_passes_straight_through() -> None:
     params, inputs = initial(net), random_spikes(0.3)
     apply = functools.partial(net.apply, implementation="composed")
     loss = lambda params: jnp.sum(apply(params, None, inputs)[0].output ** 2)  # noqa: E731
-    through = jit(jax.value_and_grad(lambda params: loss(straight_through(params, 4))))(params)
-    at_rounded = jit(jax.value_and_grad(loss))(straight_through(params, 4))
+    through = jit(jax.value_and_grad(lambda params: loss(fake_quantise(params, 4))))(params)
+    at_rounded = jit(jax.value_and_grad(loss))(fake_quantise(params, 4))
     chex.assert_trees_all_close(through, at_rounded, rtol=1e-5, atol=1e-6, strict=True)
     assert float(through[0]) != float(jit(loss)(params))
 
@@ -216,10 +216,10 @@ NETWORKS = {
 def test_quantised_network_runs_as_the_rounded_one(name: str) -> None:
     net = network((6, 6, 1), NETWORKS[name], leaky_readout(3))
     inputs = random_spikes(0.3, inputs=36)
-    params, stats = initial(net, inputs, target_activity=0.2), net.init_stats(jax.random.key(0))
+    params, stats = initial(net, inputs, target_activity=0.2), net.initial_stats(jax.random.key(0))
     options = {"state": None, "inputs": inputs, "lengths": jnp.array([20, 7, 0]), "stats": stats}
     apply = jit(functools.partial(net.apply, **options), static_argnames="implementation")
-    want = apply(straight_through(params, stats=stats))[0]
+    want = apply(fake_quantise(params, stats=stats))[0]
     assert all(float(rates[0].mean()) > 0 for rates in want.activity.values())
     for implementation in (None, "composed"):
         got = apply(quantise_network(params, stats=stats), implementation=implementation)[0]
@@ -255,7 +255,7 @@ def test_gradient_with_int8_weights_is_refused() -> None:
             jax.grad(function, allow_int=True)(at)
         assert str(caught.value) == (
             f"{op}: `weights` must be floating-point where a gradient is taken, got int8. Train with "
-            "quantisation.straight_through(params)."
+            "quantisation.fake_quantise(params)."
         )
 
 
@@ -282,11 +282,11 @@ def test_what_has_no_weights_to_quantise_is_refused() -> None:
     with pytest.raises(ValueError, match=r"^quantise: `weights` must have an output axis, got a number\."):
         quantise(jnp.float32(3))
     change: Any
-    for change in (quantise_network, straight_through):
+    for change in (quantise_network, fake_quantise):
         text = f"{change.__name__}: `params` must be a dict by block, got a list. Make them with network.init(key)."
         with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
             change([])
         params = network(3, [layer(snnjax.sparse(2, fan_in=1))], leaky_readout(1)).init(jax.random.key(0))
         text = f"{change.__name__}: `stats['layer_0/connection']` must be Synapses, got none. "
-        with pytest.raises(ValueError, match=re.escape(text + "Pass stats=network.init_stats(key).")):
+        with pytest.raises(ValueError, match=re.escape(text + "Pass stats=network.initial_stats(key).")):
             change(params)

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from snnjax import SparseSpikes
+from snnjax._sparse_spikes import check_spikes, gather, list_ids, scatter
 from snnjax._types import id_dtype
-from snnjax.sparse_spikes import check_spikes, gather, list_ids, scatter
 from tests.ops import references
 
 DENSE = jnp.array(

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from snnjax import Surrogate, surrogates
-from snnjax.surrogates import as_surrogate
+from snnjax import surrogates
+from snnjax.surrogates import Surrogate, as_surrogate
 
 NAMES = ("superspike", "arctan", "triangle", "gaussian", "sigmoid", "boxcar", "straight_through")
 each_name = pytest.mark.parametrize("name", NAMES)

@@ -12,14 +12,14 @@ from snnjax._write import remove_partial_files, write_atomically
 
 def error_of(path: Path) -> str:
     with pytest.raises(ValueError) as caught:
-        write_atomically(path, b"new")
+        write_atomically("save_checkpoint", path, b"new")
     return str(caught.value)
 
 
 def test_a_link_in_place_of_the_file_is_replaced_and_not_followed(tmp_path: Path) -> None:
     (tmp_path / "precious").write_bytes(b"precious")
     (tmp_path / "file").symlink_to(tmp_path / "precious")
-    write_atomically(tmp_path / "file", b"new")
+    write_atomically("save_checkpoint", tmp_path / "file", b"new")
     assert (tmp_path / "precious").read_bytes() == b"precious"
     assert (tmp_path / "file").read_bytes() == b"new" and not (tmp_path / "file").is_symlink()
 
@@ -30,7 +30,7 @@ def test_links_that_wait_for_partial_files_are_not_followed(
     (tmp_path / "precious").write_bytes(b"precious")
     for name in ("file.partial", "file.part"):  # names that can be guessed
         (tmp_path / name).symlink_to(tmp_path / "precious")
-    write_atomically(tmp_path / "file", b"new")
+    write_atomically("save_checkpoint", tmp_path / "file", b"new")
     # Even a guess of the whole name is refused.
     monkeypatch.setattr("secrets.token_hex", lambda _: "guessed")
     (tmp_path / ".guessed.partial").symlink_to(tmp_path / "precious")
@@ -47,14 +47,14 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(
 ) -> None:
     path = tmp_path / "file"
     if old:
-        write_atomically(path, b"old")
+        write_atomically("save_checkpoint", path, b"old")
 
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, moment, full)
     assert error_of(path) == (
-        f"write_atomically: `path` must be a file that can be written, got {str(path)!r} "
+        f"save_checkpoint: `path` must be a file that can be written, got {str(path)!r} "
         "(No space left on device). Make room, or name another folder."
     )
     assert [file.name for file in tmp_path.iterdir()] == ["file"] * old
@@ -64,7 +64,7 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(
 def test_others_may_read_what_the_mask_lets_them(tmp_path: Path) -> None:
     before = os.umask(0o027)
     try:
-        write_atomically(tmp_path / "file", b"new")
+        write_atomically("save_checkpoint", tmp_path / "file", b"new")
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o640
@@ -75,7 +75,7 @@ def test_partial_files_have_other_names_each_time_and_are_found(
 ) -> None:
     monkeypatch.setattr(os, "replace", lambda *_: None)  # as if killed just before
     for _ in range(3):
-        write_atomically(tmp_path / ("x" * 255), b"new")
+        write_atomically("save_checkpoint", tmp_path / ("x" * 255), b"new")
     names = {file.name for file in tmp_path.iterdir()}
     assert len(names) == 3 and all(re.fullmatch(r"\.[0-9a-f]{16}\.partial", name) for name in names)
     (tmp_path / "mine.partial").touch()
@@ -94,5 +94,5 @@ def test_a_file_that_someone_writes_to_is_not_removed(
         sync(descriptor)
 
     monkeypatch.setattr(os, "fsync", cleaned)
-    write_atomically(tmp_path / "file", b"new")
+    write_atomically("save_checkpoint", tmp_path / "file", b"new")
     assert seen == [1, 1] and (tmp_path / "file").read_bytes() == b"new"

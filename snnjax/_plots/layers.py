@@ -5,17 +5,18 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.typing import ArrayLike
 
 from snnjax._check import fail, type_words
-from snnjax._plots.style import GREY, RED, by_name, colour_of, layer_name, subplots, tidy
-from snnjax.graph import NetworkOutput
+from snnjax._plots.style import GREY, RED, Figure, by_name, colour_of, layer_name, subplots, tidy
+from snnjax.graph.network import NetworkOutput
 from snnjax.metrics import dropped_share, mean_activity, silent_layers
-from snnjax.ops import LIFNetworkOutput
+from snnjax.ops.lif_network import LIFNetworkOutput
 
 _MOSTLY = 2 / 3  # from this fraction of silent neurons on, a layer's bars are red
 
 
-def overview(output: Any, lengths: Any = None) -> Any:
+def overview(output: Any, lengths: ArrayLike | None = None) -> Figure:
     """Draw an overview of the layers of a network on a batch; returns the `Figure`.
 
     Three panels have a bar for each layer: the fraction of its neurons that spike in a step (a line spans from the

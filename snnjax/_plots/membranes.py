@@ -1,28 +1,28 @@
 """Membrane potentials of some neurons over time."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
+from jaxtyping import PyTree
 
 from snnjax._check import check_shape, fail
-from snnjax._plots.style import BLUE, GREY, PANEL, RED, subplots, tidy
+from snnjax._plots.style import BLUE, GREY, PANEL, RED, Axes, subplots, tidy
+from snnjax._sparse_spikes import SparseSpikes
 from snnjax._types import Signal
-from snnjax.sparse_spikes import SparseSpikes
 
 _MOST = 8  # neurons drawn by default: more lanes are too narrow to read
 
 
 def membranes(
-    membranes: Any,
+    membranes: PyTree,
     spikes: Signal = None,
-    ax: Any = None,
+    ax: Axes = None,
     *,
     neurons: Sequence[int] | None = None,
     threshold: float | None = None,
     title: str = "",
     colour: str = BLUE,
-) -> Any:
+) -> Axes:
     """Draw the membrane potentials of some neurons of one sample, one lane each; returns the matplotlib `Axes`.
 
     All lanes have the same scale. With `spikes`, a vertical line from the threshold on marks each spike.

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from jaxtyping import Array
 
 from snnjax._check import check_integer, check_shape, fail
 from snnjax._plots.style import (
@@ -11,6 +12,8 @@ from snnjax._plots.style import (
     LIGHT_GREY,
     PANEL,
     RED,
+    Axes,
+    Figure,
     by_name,
     colour_of,
     layer_name,
@@ -18,11 +21,11 @@ from snnjax._plots.style import (
     subplots,
     tidy,
 )
+from snnjax._sparse_spikes import SparseSpikes, values_of
 from snnjax._types import Signal
-from snnjax.sparse_spikes import SparseSpikes, values_of
 
 
-def raster(spikes: Signal, ax: Any = None, *, title: str = "", colour: str = BLUE) -> Any:
+def raster(spikes: Signal, ax: Axes = None, *, title: str = "", colour: str = BLUE) -> Axes:
     """Draw a dot at the step and neuron of every spike of one sample; returns the matplotlib `Axes`.
 
     Args:
@@ -53,7 +56,7 @@ def raster(spikes: Signal, ax: Any = None, *, title: str = "", colour: str = BLU
     return ax
 
 
-def sample(inputs: Signal, output: Any, *, index: int = 0, label: int | None = None) -> Any:
+def sample(inputs: Signal, output: Any, *, index: int = 0, label: int | None = None) -> Figure:
     """Draw a network's response to one sample: inputs, spikes of each layer, readouts; returns the `Figure`.
 
     Args:
@@ -95,7 +98,7 @@ def sample(inputs: Signal, output: Any, *, index: int = 0, label: int | None = N
     return figure
 
 
-def _draw_readout(ax: Any, name: str, membranes: Any, label: int | None) -> None:
+def _draw_readout(ax: Axes, name: str, membranes: Array | np.ndarray, label: int | None) -> None:
     membranes = membranes.to_dense() if isinstance(membranes, SparseSpikes) else membranes
     for neuron in range(membranes.shape[1]):
         is_label = neuron == label

@@ -2,8 +2,10 @@
 
 from typing import Any
 
+from snnjax._plots.style import Figure
 
-def save(figure: Any, path: Any) -> None:
+
+def save(figure: Figure, path: Any) -> None:
     """Write a figure or an animation to a file, in the format given by its suffix, and close it.
 
     Example:

@@ -10,13 +10,17 @@ from typing import Any
 import jax
 import numpy as np
 
-from snnjax.sparse_spikes import SparseSpikes
+from snnjax._sparse_spikes import SparseSpikes
 
 BLUE, ORANGE, GREEN, PINK, SKY, RED = "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00"
 LAYER_COLOURS = (BLUE, ORANGE, GREEN, PINK, SKY, RED)
 GREY, LIGHT_GREY = "#555555", "#AAAAAA"
 # Inches; single panels fit into a text column, pairs across a page.
 PANEL, PAIR = (6.4, 3.2), (8.6, 3.2)
+
+# Of matplotlib, which is imported when something is drawn.
+Axes = Any
+Figure = Any
 
 
 def by_name(signals: Any, name: str) -> dict[str, Any]:
@@ -41,12 +45,12 @@ def colour_of(layer: int) -> str:
     return LAYER_COLOURS[layer % len(LAYER_COLOURS)]
 
 
-def subplots(rows: int, columns: int, size: tuple[float, float], **options: Any) -> tuple[Any, Any]:
+def subplots(rows: int, columns: int, size: tuple[float, float], **options: Any) -> tuple[Figure, Axes]:
     from matplotlib import pyplot
 
     return pyplot.subplots(rows, columns, figsize=size, layout="constrained", **options)
 
 
-def tidy(ax: Any) -> None:
+def tidy(ax: Axes) -> None:
     ax.spines[["top", "right"]].set_visible(False)
     ax.xaxis.get_major_locator().set_params(integer=True)  # steps and epochs are integers

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from snnjax._check import fail
-from snnjax._plots.style import BLUE, GREY, PAIR, RED, SKY, colour_of, subplots, tidy
+from snnjax._plots.style import BLUE, GREY, PAIR, RED, SKY, Axes, Figure, colour_of, subplots, tidy
 
 Metrics = Sequence[Mapping[str, Any]]
 
 
-def curves(metrics: Metrics) -> Any:
+def curves(metrics: Metrics) -> Figure:
     """Draw accuracy and loss over the epochs; returns the `Figure`.
 
     Args:
@@ -43,7 +43,7 @@ def curves(metrics: Metrics) -> Any:
     return figure
 
 
-def _mark_best(ax: Any, metrics: Metrics) -> None:
+def _mark_best(ax: Axes, metrics: Metrics) -> None:
     """Circle the best validation accuracy."""
     best = max(metrics, key=lambda line: (line["validation_accuracy"], -line["validation_loss"]))
     height = 100 * best["validation_accuracy"]
@@ -52,7 +52,7 @@ def _mark_best(ax: Any, metrics: Metrics) -> None:
     ax.annotate(f"{height:.1f} %", (best["epoch"], height), **style)
 
 
-def activity(metrics: Metrics, bound: float | None = None) -> Any:
+def activity(metrics: Metrics, bound: float | None = None) -> Figure:
     """Draw each layer's activity and fraction of dropped spikes over the epochs; returns the `Figure`.
 
     Args:
@@ -95,6 +95,6 @@ def _epochs(op: str, metrics: Metrics) -> list[int]:
     return [line["epoch"] for line in metrics]
 
 
-def _epoch_axis(ax: Any, epochs: list[int]) -> None:
+def _epoch_axis(ax: Axes, epochs: list[int]) -> None:
     ax.set(xlabel="epoch", xlim=(min(epochs) - 0.5, max(epochs) + 0.5))
     tidy(ax)

@@ -10,6 +10,7 @@ from jaxtyping import Array
 
 from snnjax._check import check_real_array, check_shape, fail, type_words
 from snnjax._compare import Fits, check_like, dtype_of, same_array, same_shape
+from snnjax._sparse_spikes import SparseSpikes
 from snnjax._types import Signal, upcast
 from snnjax.blocks.block import (
     Block,
@@ -22,7 +23,6 @@ from snnjax.blocks.block import (
     shaped,
     within,
 )
-from snnjax.sparse_spikes import SparseSpikes
 
 
 def applied(

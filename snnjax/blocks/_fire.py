@@ -7,11 +7,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from snnjax._sparse_spikes import SparseSpikes, gather
 from snnjax.blocks.block import Context, choose
 from snnjax.neurons import Neuron
-from snnjax.ops import select_spikes
 from snnjax.ops._glif_step import align
-from snnjax.sparse_spikes import SparseSpikes, gather
+from snnjax.ops.select_spikes import select_spikes
 
 
 def fire(

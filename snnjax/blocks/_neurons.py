@@ -1,4 +1,4 @@
-"""`Neurons`: how the fused op computes neurons, spiking or not."""
+"""`FusedNeurons`: how the fused op computes neurons, spiking or not."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -9,7 +9,7 @@ from snnjax.surrogates import Surrogate
 
 
 @dataclass(frozen=True)
-class Neurons(Op):
+class FusedNeurons(Op):
     """The neurons of a layer of the fused op."""
 
     form: GLIF
@@ -25,7 +25,7 @@ class Neurons(Op):
 
 
 class NeuronOperands(NamedTuple):
-    """The arrays of `Neurons`."""
+    """The arrays of `FusedNeurons`."""
 
     constants: Any
     second_threshold: Any

@@ -3,7 +3,7 @@
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -11,8 +11,8 @@ from jax.typing import DTypeLike
 from jaxtyping import Array
 
 from snnjax._check import fail
+from snnjax._sparse_spikes import SparseSpikes, values_of
 from snnjax._types import Params, Signal, State, Stats, accumulation_dtype, upcast
-from snnjax.sparse_spikes import SparseSpikes, values_of
 
 Shape = tuple[
     int, ...
@@ -54,12 +54,100 @@ class BlockResult(NamedTuple):
     membranes: Array | None = None  # of neurons, ``[time, batch, *shape]``, if the context asks for them
 
 
+_P = TypeVar("_P", bound="Item")
+
+
 @dataclass(frozen=True, kw_only=True)
-class Block:
+class Item:
+    """A block or a container, and where it stands in a network.
+
+    Example:
+        >>> import snnjax
+        >>> from snnjax import blocks
+        >>> low, high = snnjax.layer(4).named("low"), snnjax.layer(4).named("high")
+        >>> both = blocks.join("add").receiving("low", "high")
+        >>> snnjax.network(3, [low, high, both]).nodes[-1].sources
+        ('low/neuron', 'high/neuron')
+    """
+
+    kind: ClassVar[str] = "item"  # names one without a name, with its number among those of its kind
+    name: str | None = None
+    # The names of the inputs, blocks or containers that it receives; None for what stands before it.
+    source: tuple[str, ...] | None = None
+
+    def named(self: _P, name: str | None) -> _P:
+        """The same under a name, by which params, results and other items know it."""
+        return dataclasses.replace(self, name=name)
+
+    def receiving(self: _P, *sources: str) -> _P:
+        """The same with the signals of these inputs, blocks or containers in place of the one before it."""
+        return dataclasses.replace(self, source=sources)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Traits(Item):
+    """What few blocks say of themselves, with what holds for all others."""
+
+    num_signals: ClassVar[int | None] = 1  # that it receives; None for any number
+    is_spiking: ClassVar[bool] = False  # whether its signal are the spikes of neurons
+    # Whether nothing is multiplied by weights but what a `Linear` or its `op` says: metrics count these operations.
+    is_counted: ClassVar[bool] = False
+
+    def fitted(self, *shapes: Shape) -> Any:
+        """The block for signals of these shapes, where it has to know them."""
+        del shapes
+        return self
+
+    def ahead(self) -> tuple[int, Any] | None:
+        """How many steps early its signal is known, and the block that returns it so many steps earlier.
+
+        The two have the same params and stats. None if it has a signal without any spikes, such as a bias, or may have.
+        """
+        return None
+
+    def is_skipped(self, train: bool) -> bool:
+        """Whether it passes its signal on as it is."""
+        del train
+        return False
+
+    def drive(self) -> float | None:
+        """The deviation of the currents that its neurons need at the start; None if it has no neurons."""
+        return None
+
+    @property
+    def lists_spikes(self) -> bool:
+        """Whether its signal are lists of spikes, which have a second threshold."""
+        return False
+
+    def check_second_threshold(
+        self, op: str, params: Params, stats: Stats, shape: Shape, second: Any
+    ) -> None:
+        """Warn about a second threshold in place of its own that does not serve."""
+        del op, params, stats, shape, second
+
+    @property
+    def obstacle(self) -> str | None:
+        """Why `op` is None, if more can be said than that the fused op does not know such blocks."""
+        return None
+
+    def op(self, shape: Shape) -> "Op | None":
+        """How `snnjax.lif_network` computes it; None if it does not."""
+        del shape
+        return None
+
+    def operands(self, params: Params, stats: Stats, shape: Shape) -> Any:
+        """The arrays of `op`."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Block(_Traits):
     """A part of a network; one's own is a frozen dataclass derived from it, with at least `apply`.
 
     Shapes are those of the neurons of each incoming signal. A block holds no arrays: what it learns are its params,
-    what it carries from step to step is its state, and what it carries from one call to the next its stats.
+    what it carries from step to step is its state, and what it carries from one call to the next its stats. A class
+    says by attributes that its signal are spikes (`is_spiking`), that it receives several signals (`num_signals`, None
+    for any number), and that it multiplies nothing by weights of its own, for metrics (`is_counted`).
 
     Example:
         >>> import dataclasses
@@ -75,19 +163,7 @@ class Block:
         ['double_0', 'layer_0/connection', 'layer_0/neuron']
     """
 
-    kind: ClassVar[str] = "block"  # names a block without a name, with its number among those of its kind
-    num_signals: ClassVar[int | None] = 1  # that it receives; None for any number
-    is_spiking: ClassVar[bool] = False  # whether its signal are the spikes of neurons
-    # Whether nothing is multiplied by weights but what a `Linear` or its `op` says: metrics count these operations.
-    is_counted: ClassVar[bool] = False
-    name: str | None = None
-    # The names of the inputs, blocks or containers that it receives; None for what stands before it.
-    source: str | tuple[str, ...] | None = None
-
-    def fitted(self, *shapes: Shape) -> "Block":
-        """The block for signals of these shapes, where it has to know them."""
-        del shapes
-        return self
+    kind: ClassVar[str] = "block"
 
     def out_shape(self, *shapes: Shape) -> Shape:
         """The shape of its signal."""
@@ -131,51 +207,10 @@ class Block:
         is_stepwise = own.initial_state is not Block.initial_state or own.op is not Block.op
         return not is_stepwise or own.initial_stats is not Block.initial_stats
 
-    def ahead(self) -> "tuple[int, Block] | None":
-        """How many steps early its signal is known, and the block that returns it so many steps earlier.
-
-        The two have the same params and stats. None if it has a signal without any spikes, such as a bias, or may have.
-        """
-        return None
-
-    def is_skipped(self, train: bool) -> bool:
-        """Whether it passes its signal on as it is."""
-        del train
-        return False
-
     def scaled(self, params: Params, factor: Array) -> Any:
         """The params whose signal is `factor` times as large, None if there are none."""
         del params, factor
         return None
-
-    def drive(self) -> float | None:
-        """The deviation of the currents that its neurons need at the start; None if it has no neurons."""
-        return None
-
-    @property
-    def lists_spikes(self) -> bool:
-        """Whether its signal are lists of spikes, which have a second threshold."""
-        return False
-
-    def check_second_threshold(
-        self, op: str, params: Params, stats: Stats, shape: Shape, second: Any
-    ) -> None:
-        """Warn about a second threshold in place of its own that does not serve."""
-        del op, params, stats, shape, second
-
-    @property
-    def obstacle(self) -> str | None:
-        """Why `op` is None, if more can be said than that the fused op does not know such blocks."""
-        return None
-
-    def op(self, shape: Shape) -> "Op | None":
-        """How `snnjax.lif_network` computes it; None if it does not."""
-        del shape
-        return None
-
-    def operands(self, params: Params, stats: Stats, shape: Shape) -> Any:
-        """The arrays of `op`."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,9 +11,9 @@ from snnjax._check import check_integer, check_switches, fail
 from snnjax._types import Signal, upcast
 from snnjax.blocks.block import Shape, flat, shaped
 from snnjax.blocks.linear import Linear, Product
-from snnjax.ops import spike_conv
 from snnjax.ops._connection import Connection
 from snnjax.ops._convolution import Convolution, checked_padding
+from snnjax.ops.spike_conv import spike_conv
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,6 @@ def conv1d(
     groups: int = 1,
     dilation: int = 1,
     bias: bool = True,
-    name: str | None = None,
-    source: str | None = None,
 ) -> Convolve:
     """Make a convolution along one axis, like `conv2d`, for neurons of the shape (length, channels).
 
@@ -91,7 +89,7 @@ def conv1d(
         (10, 8)
     """
     form = _Form((kernel,), (strides,), padding, groups, (dilation,))
-    return _convolve("conv1d", channels, form, bias, name, source)
+    return _convolve("conv1d", channels, form, bias)
 
 
 @explained
@@ -104,8 +102,6 @@ def conv2d(
     groups: int = 1,
     dilation: int | tuple[int, int] = 1,
     bias: bool = True,
-    name: str | None = None,
-    source: str | None = None,
 ) -> Convolve:
     """Make a convolution over images, for neurons of the shape (height, width, channels).
 
@@ -121,8 +117,6 @@ def conv2d(
         groups: number of groups that the channels on both sides are split into; each group is connected to one.
         dilation: how far the places of the kernel are apart, along height and width, or one number for both.
         bias: add a learned bias to the current of every step, one for each channel.
-        name: names the block in a network.
-        source: the name of the block or input that it receives; None for the one before it.
 
     Raises:
         ValueError: if a length is below 1; in a network, if its inputs have no pixels.
@@ -135,7 +129,7 @@ def conv2d(
         (26, 26, 12)
     """
     form = _Form(_pair(kernel), _pair(strides), padding, groups, _pair(dilation))
-    return _convolve("conv2d", channels, form, bias, name, source)
+    return _convolve("conv2d", channels, form, bias)
 
 
 @explained
@@ -147,8 +141,6 @@ def conv1d_transpose(
     padding: str | Sequence[tuple[int, int]] = "same",
     dilation: int = 1,
     bias: bool = True,
-    name: str | None = None,
-    source: str | None = None,
 ) -> Convolve:
     """Make a transposed convolution along one axis, like `conv2d_transpose`.
 
@@ -158,7 +150,7 @@ def conv1d_transpose(
         (20, 8)
     """
     form = _Form((kernel,), (strides,), padding, 1, (dilation,))
-    return _convolve("conv1d_transpose", channels, form, bias, name, source)
+    return _convolve("conv1d_transpose", channels, form, bias)
 
 
 @explained
@@ -170,8 +162,6 @@ def conv2d_transpose(
     padding: str | Sequence[tuple[int, int]] = "same",
     dilation: int | tuple[int, int] = 1,
     bias: bool = True,
-    name: str | None = None,
-    source: str | None = None,
 ) -> Convolve:
     """Make a transposed convolution over images, which makes them larger: `jax.lax.conv_transpose`.
 
@@ -187,8 +177,6 @@ def conv2d_transpose(
             zeros (before, after) the inputs with those between them.
         dilation: how far the places of the kernel are apart, along height and width, or one number for both.
         bias: add a learned bias to the current of every step, one for each channel.
-        name: names the block in a network.
-        source: the name of the block or input that it receives; None for the one before it.
 
     Raises:
         ValueError: if a length is below 1; in a network, if its inputs have no pixels.
@@ -199,7 +187,7 @@ def conv2d_transpose(
         (16, 16, 12)
     """
     form = _Form(_pair(kernel), _pair(strides), padding, 1, _pair(dilation))
-    return _convolve("conv2d_transpose", channels, form, bias, name, source)
+    return _convolve("conv2d_transpose", channels, form, bias)
 
 
 class _Form(NamedTuple):
@@ -212,7 +200,7 @@ class _Form(NamedTuple):
     dilation: Any
 
 
-def _convolve(op: str, channels: int, form: _Form, bias: bool, name: Any, source: Any) -> Convolve:
+def _convolve(op: str, channels: int, form: _Form, bias: bool) -> Convolve:
     channels = check_integer(op, "channels", channels, 1)
     for argument in ("kernel", "strides", "dilation"):
         for length in getattr(form, argument):
@@ -220,8 +208,7 @@ def _convolve(op: str, channels: int, form: _Form, bias: bool, name: Any, source
     check_integer(op, "groups", form.groups, 1)
     check_switches(op, bias=bias)
     own = form._replace(padding=checked_padding(op, form.padding, len(form.kernel)))
-    options = {"bias": bool(bias), "name": name, "source": source}
-    return Convolve(channels, *own, op.endswith("transpose"), **options)
+    return Convolve(channels, *own, op.endswith("transpose"), bias=bool(bias))
 
 
 def _pair(number: Any) -> Any:

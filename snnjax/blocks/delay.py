@@ -209,8 +209,6 @@ def axonal(
     initial: float | tuple[float, float] | None = None,
     learn: bool = True,
     per: str = "neuron",
-    name: str | None = None,
-    source: str | None = None,
 ) -> Axonal:
     """Delay the spikes of each neuron: a spike of neuron i at t arrives at ``t + delay[i]``.
 
@@ -230,8 +228,6 @@ def axonal(
             training: ``stats[name] = params.pop(name)`` for a network with the range ``(min_delay, max_delay)``
             and False.
         per: whether there is one delay per "neuron", per "channel" of an image, or per "layer".
-        name: names the block in a network.
-        source: the name of the block or input that it receives; None for the one before it.
 
     Raises:
         ValueError: if a delay is outside ``[min_delay, max_delay]``, or `max_delay` too long.
@@ -250,4 +246,4 @@ def axonal(
     """
     initial = checked_delays("axonal", min_delay, max_delay, initial, learn)
     check_choice("axonal", "per", per, _OWNERS)
-    return Axonal(max_delay, initial, learn, per, min_delay, name=name, source=source)
+    return Axonal(max_delay, initial, learn, per, min_delay)

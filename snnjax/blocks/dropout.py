@@ -9,9 +9,9 @@ import jax.numpy as jnp
 
 from snnjax._arguments import explained
 from snnjax._check import fail, short_repr
+from snnjax._sparse_spikes import SparseSpikes, gather, values_of
 from snnjax._types import Params, Signal, State, Stats
 from snnjax.blocks.block import BlockResult, Context, Shape, Stepwise, shaped
-from snnjax.sparse_spikes import SparseSpikes, gather, values_of
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Dropout(Stepwise):
 
 
 @explained
-def dropout(rate: float, *, name: str | None = None, source: str | None = None) -> Dropout:
+def dropout(rate: float) -> Dropout:
     """Silence random neurons in training, the same ones for all steps of a sequence; others count 1 / (1 - rate).
 
     Lists stay lists. Each sequence has a mask of its own, drawn from the `key` of `Network.apply`; under
@@ -62,8 +62,6 @@ def dropout(rate: float, *, name: str | None = None, source: str | None = None) 
 
     Args:
         rate: the share of neurons that are silenced, at least 0 and below 1.
-        name: names the block in a network.
-        source: the name of the block or input that it receives; None for the one before it.
 
     Raises:
         ValueError: if the rate is out of range.
@@ -79,4 +77,4 @@ def dropout(rate: float, *, name: str | None = None, source: str | None = None) 
     """
     if not isinstance(rate, int | float) or isinstance(rate, bool) or not 0 <= rate < 1:
         fail(f"dropout: `rate` must be at least 0 and below 1, got {short_repr(rate)}. Try 0.2.")
-    return Dropout(float(rate), name=name, source=source)
+    return Dropout(float(rate))

@@ -10,9 +10,9 @@ from jaxtyping import Array
 
 from snnjax._arguments import explained
 from snnjax._check import check_choice, fail
+from snnjax._sparse_spikes import SparseSpikes, in_range, values_of
 from snnjax._types import Params, Signal, State, Stats, as_int32, id_dtype
 from snnjax.blocks.block import BlockResult, Context, Shape, Stepwise, dense_signal
-from snnjax.sparse_spikes import SparseSpikes, in_range, values_of
 
 _DENSE: dict[str, Callable[[Array, Array], Array]] = {
     "add": lambda a, b: a + b,
@@ -83,7 +83,7 @@ def _joined(lists: Sequence[SparseSpikes], shapes: Sequence[Shape], how: str, sh
 
 
 @explained
-def join(how: str = "add", *, name: str | None = None, source: tuple[str, ...] | None = None) -> Join:
+def join(how: str = "add") -> Join:
     """Join several signals: "add", "concatenate" (along the channels), "multiply", or "either" (a spike of any).
 
     "either" is ``a + b - a b``, which is 1 where any of the signals is, if all of them are spikes of 0 and 1; graded
@@ -94,8 +94,6 @@ def join(how: str = "add", *, name: str | None = None, source: tuple[str, ...] |
 
     Args:
         how: what is done with the signals.
-        name: names the block in a network.
-        source: the names of the blocks or inputs that it joins.
 
     Raises:
         ValueError: if `how` is unknown.
@@ -106,4 +104,4 @@ def join(how: str = "add", *, name: str | None = None, source: tuple[str, ...] |
         (8, 8, 8)
     """
     check_choice("join", "how", how, JOINS)
-    return Join(how, name=name, source=source)
+    return Join(how)

@@ -70,7 +70,7 @@ class Late(Stepwise):
 
 
 @explained
-def late(source: str, shape: int | tuple[int, ...], *, steps: int = 1, name: str | None = None) -> Late:
+def late(source: str, shape: int | tuple[int, ...], *, steps: int = 1) -> Late:
     """The signal of another block some steps later, 0 in the first ones: ``late[t] = source[t - steps]``.
 
     The block may stand behind it, so this is how signals return: from a higher layer, between two layers that inhibit
@@ -82,7 +82,6 @@ def late(source: str, shape: int | tuple[int, ...], *, steps: int = 1, name: str
             it stands, and in those around it.
         shape: the shape of its signal, or the number of its neurons.
         steps: how many steps later it arrives, at least 1.
-        name: names the block in a network.
 
     Raises:
         ValueError: if the number of steps is below 1, or the source or shape is no such; in `network`, if there is no
@@ -91,8 +90,8 @@ def late(source: str, shape: int | tuple[int, ...], *, steps: int = 1, name: str
     Example:
         >>> import snnjax
         >>> from snnjax.blocks import late
-        >>> low = snnjax.layer(8, recurrent=[late("top", 4), snnjax.dense(8, bias=False)], name="low")
-        >>> top = snnjax.layer(4, recurrent=True, name="top")
+        >>> low = snnjax.layer(8, recurrent=[late("top", 4), snnjax.dense(8, bias=False)]).named("low")
+        >>> top = snnjax.layer(4, recurrent=True).named("top")
         >>> net = snnjax.network(3, [low, top], snnjax.leaky_readout(2))
         >>> [node.name for node in net.nodes][1:5]
         ['low/late', 'low/recurrent', 'low/join', 'low/neuron']
@@ -103,6 +102,4 @@ def late(source: str, shape: int | tuple[int, ...], *, steps: int = 1, name: str
             f"late: `source` must be the name of a block, got {short_repr(source)}. Pass the name of a layer."
         )
     axes = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
-    return Late(
-        tuple(check_integer("late", "shape", length, 1) for length in axes), steps, name=name, source=source
-    )
+    return Late(tuple(check_integer("late", "shape", length, 1) for length in axes), steps, source=(source,))

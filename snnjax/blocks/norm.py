@@ -217,8 +217,6 @@ def batch_norm(
     epsilon: float = 1e-5,
     frozen: bool = False,
     axis_name: str | tuple[str, ...] | None = None,
-    name: str | None = None,
-    source: str | None = None,
 ) -> BatchNorm:
     """Normalise currents per channel over all steps, the batch and pixels: threshold-dependent batch normalisation.
 
@@ -235,8 +233,6 @@ def batch_norm(
         frozen: use the running statistics in training too.
         axis_name: the axis of `jax.shard_map` or `jax.vmap` over which a batch is divided; in training `shard_map`
             needs it, unless the running statistics are each device's own too.
-        name: names the block in a network.
-        source: the name of the block or input that it receives; None for the one before it.
 
     Raises:
         ValueError: if a number is out of range; in training, if `shard_map` divides the batch over an axis not named.
@@ -257,14 +253,11 @@ def batch_norm(
             "It is the share that is kept; try 0.9."
         )
     check_switches("batch_norm", frozen=frozen)
-    options: Any = {"name": name, "source": source}
-    return BatchNorm(float(scale), float(momentum), float(epsilon), bool(frozen), axis_name, **options)
+    return BatchNorm(float(scale), float(momentum), float(epsilon), bool(frozen), axis_name)
 
 
 @explained
-def layer_norm(
-    *, scale: float = 1.0, epsilon: float = 1e-5, name: str | None = None, source: str | None = None
-) -> LayerNorm:
+def layer_norm(*, scale: float = 1.0, epsilon: float = 1e-5) -> LayerNorm:
     """Normalise the currents of each sample and step over its neurons, with a learned scale and bias per channel.
 
     ``y = scale (x - mean) / sqrt(variance + epsilon) + bias``; it is the same in training and evaluation.
@@ -281,7 +274,7 @@ def layer_norm(
         Ba, Kiros and Hinton 2016, arXiv:1607.06450.
     """
     _check_numbers("layer_norm", scale, epsilon)
-    return LayerNorm(float(scale), float(epsilon), name=name, source=source)
+    return LayerNorm(float(scale), float(epsilon))
 
 
 @jax.custom_vjp

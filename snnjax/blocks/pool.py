@@ -98,16 +98,12 @@ def sum_pool(
     window: int | tuple[int, int],
     *,
     strides: int | tuple[int, int] | None = None,
-    name: str | None = None,
-    source: str | None = None,
 ) -> Pool:
     """Sum the spikes in each window, without a product; see `snnjax.pool_spikes`.
 
     Args:
         window: height and width of a window, one number for both, or its length.
         strides: how far it is from one window to the next, likewise; None for windows side by side.
-        name: names the block in a network.
-        source: the name of the block or input that it receives; None for the one before it.
 
     Raises:
         ValueError: if a length is below 1; in a network, if a window does not fit into the image.
@@ -119,7 +115,7 @@ def sum_pool(
         >>> sum_pool(3, strides=1).out_shape((5, 4, 3))
         (3, 2, 3)
     """
-    return _pool("sum", window, strides, name, source)
+    return _pool("sum", window, strides)
 
 
 @explained
@@ -127,8 +123,6 @@ def mean_pool(
     window: int | tuple[int, int],
     *,
     strides: int | tuple[int, int] | None = None,
-    name: str | None = None,
-    source: str | None = None,
 ) -> Pool:
     """Average the spikes in each window, like `sum_pool`.
 
@@ -137,7 +131,7 @@ def mean_pool(
         >>> mean_pool(2).out_shape((5, 4, 3))
         (2, 2, 3)
     """
-    return _pool("mean", window, strides, name, source)
+    return _pool("mean", window, strides)
 
 
 @explained
@@ -145,8 +139,6 @@ def max_pool(
     window: int | tuple[int, int],
     *,
     strides: int | tuple[int, int] | None = None,
-    name: str | None = None,
-    source: str | None = None,
 ) -> Pool:
     """Take the maximum of each window, like `sum_pool`: of spikes, whether there is any.
 
@@ -157,11 +149,11 @@ def max_pool(
         >>> max_pool(3, strides=2).out_shape((7, 7, 4))
         (3, 3, 4)
     """
-    return _pool("max", window, strides, name, source)
+    return _pool("max", window, strides)
 
 
 @explained
-def flatten(*, name: str | None = None, source: str | None = None) -> Flatten:
+def flatten() -> Flatten:
     """Flatten the neurons of an image to one axis: later blocks see no pixels. Dense weights need no `flatten`.
 
     Example:
@@ -169,11 +161,11 @@ def flatten(*, name: str | None = None, source: str | None = None) -> Flatten:
         >>> flatten().out_shape((4, 4, 2))
         (32,)
     """
-    return Flatten(name=name, source=source)
+    return Flatten()
 
 
-def _pool(how: str, window: Any, strides: Any, name: Any, source: Any) -> Pool:
+def _pool(how: str, window: Any, strides: Any) -> Pool:
     for argument, sizes in (("window", window), ("strides", strides)):
         for size in sizes if isinstance(sizes, tuple) else () if sizes is None else (sizes,):
             check_integer(f"{how}_pool", argument, size, 1)
-    return Pool(window, strides, how, name=name, source=source)
+    return Pool(window, strides, how)

@@ -49,8 +49,6 @@ def max_rate_pool(
     window: int | tuple[int, int],
     *,
     strides: int | tuple[int, int] | None = None,
-    name: str | None = None,
-    source: str | None = None,
 ) -> RatePool:
     """Pass on the rate of the fastest neuron of each window, in place of a `max_pool` of activations.
 
@@ -61,8 +59,6 @@ def max_rate_pool(
     Args:
         window: this and `strides` are as for `max_pool`.
         strides: how far it is from one window to the next; None for windows side by side.
-        name: names the block in a network.
-        source: the name of the block or input that it receives; None for the one before it.
 
     Raises:
         ValueError: if a length is below 1; in a network, if a window does not fit into the image.
@@ -79,4 +75,4 @@ def max_rate_pool(
     Reference:
         Rueckauer et al. 2017, doi:10.3389/fnins.2017.00682.
     """
-    return RatePool(max_pool(window, strides=strides), name=name, source=source)
+    return RatePool(max_pool(window, strides=strides))

@@ -13,7 +13,7 @@ from snnjax._arguments import explained
 from snnjax._check import fail, short_repr
 from snnjax._sharding import vary_alike
 from snnjax._types import Params, State, Stats, upcast
-from snnjax.blocks._neurons import NeuronOperands, Neurons
+from snnjax.blocks._neurons import FusedNeurons, NeuronOperands
 from snnjax.blocks.block import (
     BlockResult,
     Context,
@@ -54,7 +54,7 @@ class Integrator(Stepwise):
 
     def initial_stats(self, key: Array, *shapes: Shape) -> Any:
         """Draw the constants of the neurons that are not learned, None if all are numbers."""
-        return self.neuron.init_stats(key, num_owners(self.neuron, shapes[0]))
+        return self.neuron.initial_stats(key, num_owners(self.neuron, shapes[0]))
 
     def neuron_params(self, params: Params, stats: Stats, shape: Shape) -> Any:
         """The constants of the neurons that are no numbers, one set for each."""
@@ -84,13 +84,13 @@ class Integrator(Stepwise):
         """A small one: large random logits would cost the first epochs."""
         return READOUT_DEVIATION * drive(self.neuron)
 
-    def op(self, shape: Shape) -> Neurons | None:
+    def op(self, shape: Shape) -> FusedNeurons | None:
         """The readout of the fused op, if it is a leaky integrator of one state."""
         del shape
         form = self.neuron.fused
         if form is None or form.reset != "none" or _has_second_state(self.neuron):
             return None
-        return Neurons(form, None, self.neuron.surrogate, False, False)
+        return FusedNeurons(form, None, self.neuron.surrogate, False, False)
 
     def operands(self, params: Params, stats: Stats, shape: Shape) -> NeuronOperands:
         """The constants of the equation."""
@@ -130,15 +130,11 @@ def _scan(
 
 
 @explained
-def integrator(
-    neuron: Neuron | None = None, *, name: str | None = None, source: str | None = None
-) -> Integrator:
+def integrator(neuron: Neuron | None = None) -> Integrator:
     """Make neurons that do not spike, on given currents: the part of a readout after its connection.
 
     Args:
         neuron: a neuron without spikes; ``neurons.leaky_integrator()`` by default.
-        name: names the block in a network.
-        source: the name of the block or input that it receives; None for the one before it.
 
     Raises:
         ValueError: if the neuron spikes.
@@ -155,4 +151,4 @@ def integrator(
             f"integrator: `neuron` must be a neuron without spikes, got {short_repr(neuron)}. "
             "Use neurons.leaky_integrator(), or spiking(...) for neurons that spike."
         )
-    return Integrator(neuron, name=name, source=source)
+    return Integrator(neuron)

@@ -17,7 +17,7 @@ from snnjax._arguments import explained
 from snnjax._check import check_rounding, fail
 from snnjax._types import Params, State, Stats, upcast, wide_floats
 from snnjax.blocks._listing import checked_capacity, checked_second, warn_if_at_rest, warn_unless_below
-from snnjax.blocks._neurons import NeuronOperands, Neurons
+from snnjax.blocks._neurons import FusedNeurons, NeuronOperands
 from snnjax.blocks._steps import Cells, Held, Steps, run_steps
 from snnjax.blocks.block import (
     Block,
@@ -78,7 +78,7 @@ class Spiking(Block):
 
     def initial_stats(self, key: Array, *shapes: Shape) -> Any:
         """Draw the constants of the neurons that are not learned, None if all are numbers."""
-        found = self.neuron.init_stats(_own(key), num_owners(self.neuron, shapes[0]))
+        found = self.neuron.initial_stats(_own(key), num_owners(self.neuron, shapes[0]))
         return found if jax.tree.leaves(found) else None
 
     def neuron_params(self, params: Params, stats: Stats, shape: Shape) -> Any:
@@ -156,13 +156,13 @@ class Spiking(Block):
             return own.surrogate.obstacle
         return None
 
-    def op(self, shape: Shape) -> Neurons | None:
+    def op(self, shape: Shape) -> FusedNeurons | None:
         """Neurons of the fused op, if nothing stands against it."""
         found = converted(self.neuron)
         if isinstance(found, str) or self.obstacle is not None:
             return None
         options = self.slots(shape), self.neuron.surrogate, self.rounds_record, True
-        return Neurons(found.form, *options, *found[1:])
+        return FusedNeurons(found.form, *options, *found[1:])
 
     def operands(self, params: Params, stats: Stats, shape: Shape) -> NeuronOperands:
         """The constants of the equation."""
@@ -201,8 +201,6 @@ def spiking(
     capacity: int | float | np.integer[Any] | np.floating[Any] | None = None,
     second_threshold: float | None = None,
     record_dtype: Any = None,
-    name: str | None = None,
-    source: str | None = None,
 ) -> Spiking:
     """Make neurons on given currents: the part of a `layer` behind its connection.
 
@@ -216,8 +214,6 @@ def spiking(
             if it is None and the threshold is the membrane at rest.
         record_dtype: ``jnp.bfloat16`` halves the memory of the membranes recorded for the backward pass, as in
             `lif_network`: of neurons without a second state that `lif_network` runs; others ignore it.
-        name: names the block in a network.
-        source: the name of the block or input that it receives; None for the one before it.
 
     Raises:
         ValueError: if the capacity, a switch or the dtype is invalid, or `neuron` is not a spiking neuron; in a
@@ -232,8 +228,7 @@ def spiking(
         Finkbeiner et al. 2024, arXiv:2311.04386, for capacity and second threshold.
     """
     options: Any = {"capacity": capacity, "second_threshold": second_threshold, "record_dtype": record_dtype}
-    own = spiking_of("spiking", neuron, **options)
-    return dataclasses.replace(own, name=name, source=source)
+    return spiking_of("spiking", neuron, **options)
 
 
 def spiking_of(

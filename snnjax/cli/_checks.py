@@ -1,5 +1,6 @@
 """Checks of options that the library would take, but that cannot be meant, in the words of the command line."""
 
+import argparse
 import warnings
 from typing import Any
 
@@ -31,7 +32,7 @@ def check_second_threshold(settings: Any) -> None:
         )
 
 
-def check_meant(options: Any, settings: Any) -> None:
+def check_meant(options: argparse.Namespace, settings: Any) -> None:
     """Options without effect: a bound without a penalty, and a share of data that have their own validation part."""
     bound, share = options.activity_bound, options.validation_share
     if bound is not None and options.activity_strength is None and settings.training.penalty_weight == 0:

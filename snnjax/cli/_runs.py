@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from snnjax._check import fail
+from snnjax._write import write_atomically
 from snnjax.cli._text import report, say, write_tested
 
 
@@ -70,5 +71,5 @@ def _results(options: argparse.Namespace) -> int:
     if options.page is None:
         say(page)
     else:
-        train.write_atomically(options.page, page.encode())
+        write_atomically("results", options.page, page.encode())
     return 0

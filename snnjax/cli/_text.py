@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from snnjax._check import plural
+from snnjax._write import write_atomically
 
 # A shell's exit code for a program ended by SIGINT.
 INTERRUPTED = 130
@@ -24,7 +25,7 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
-def show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+def show_warning(message: Warning | str, *_: object, **__: object) -> None:
     """Write a warning as one line; stands in for `warnings.showwarning`."""
     sys.stderr.write(f"snnjax: warning: {message}\n")
 
@@ -68,9 +69,7 @@ def report(tested: dict[str, Any], best_epoch: int, selection: str) -> None:
 
 def write_tested(folder: os.PathLike[str], tested: dict[str, Any]) -> None:
     """Write what `report` prints to the folder of a run."""
-    from snnjax.train import write_atomically
-
-    write_atomically(Path(folder) / "test.json", json.dumps(tested, indent=1).encode())
+    write_atomically("train", Path(folder) / "test.json", json.dumps(tested, indent=1).encode())
 
 
 def say_throughput(metrics: list[dict[str, Any]]) -> None:

@@ -4,10 +4,11 @@ import argparse
 import contextlib
 import io
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence, Sized
 from pathlib import Path
 from typing import Any
 
+from snnjax._write import write_atomically
 from snnjax.cli._checks import check_meant, check_second_threshold, check_widths, warn_of_short_lists
 from snnjax.cli._defaults import Parser, table
 from snnjax.cli._runs import add_data
@@ -180,6 +181,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _run(options: argparse.Namespace, folder: Any, settings: Any, devices: Any, leads: bool) -> int:
     from snnjax import train
+    from snnjax.train.results import record_run, write_run
 
     parts = train.load_task(settings, options.data)
     net = train.build_network(settings, parts.num_inputs, parts.num_classes)
@@ -196,7 +198,7 @@ def _run(options: argparse.Namespace, folder: Any, settings: Any, devices: Any, 
     report(tested, result.best_epoch, settings.training.selection)
     write_tested(folder, tested)
     record = {"validation_samples": _size(parts.validation), "resumed": options.resume}
-    train.write_run(options.out, train.record_run(settings, net, result, tested, **record))
+    write_run(options.out, record_run(settings, net, result, tested, **record))
     say_throughput(result.metrics)
     _draw(options.out, settings, net, result, parts)
     if options.device == "ipu":
@@ -301,7 +303,7 @@ def _join(options: argparse.Namespace) -> None:
         fail(f"train: `processes` must be known to JAX, got {str(error).rstrip('.')!r}. {hint}.")
 
 
-def _devices(platform: str | None, wanted: int | None) -> Any:
+def _devices(platform: str | None, wanted: int | None) -> Sequence[Any] | None:
     """The devices of a platform: the first one, or the `wanted` number per process, or None for JAX's choice."""
     import jax
 
@@ -333,7 +335,7 @@ def _say_task(settings: Any, net: Any, parts: Any) -> None:
     say(f"{parts.num_classes} classes, {lists(settings)}; {_size(parts.validation)} validation samples\n")
 
 
-def _size(dataset: Any) -> int:
+def _size(dataset: Sized | None) -> int:
     return 0 if dataset is None else len(dataset)
 
 
@@ -364,7 +366,6 @@ def _profile(folder: Path, settings: Any, net: Any, result: Any, parts: Any, dev
 
 def _draw(folder: Path, settings: Any, net: Any, result: Any, parts: Any) -> None:
     from snnjax import plot
-    from snnjax.train import write_atomically
 
     batch = parts.test.take(range(min(_DRAWN_SAMPLES, len(parts.test))))
     options = {"stats": result.stats, "lengths": batch.lengths, "record": "spikes"}
@@ -383,7 +384,7 @@ def _draw(folder: Path, settings: Any, net: Any, result: Any, parts: Any) -> Non
     for name, figure in pictures.items():
         content = io.BytesIO()
         plot.save(figure, content)
-        write_atomically(folder / f"{name}.png", content.getvalue())
+        write_atomically("train", folder / f"{name}.png", content.getvalue())
     say(f"pictures, metrics and checkpoint are in {folder}/\n")
 
 

@@ -19,7 +19,8 @@ from snnjax._check import (
     short_repr,
     type_words,
 )
-from snnjax._types import id_dtype
+from snnjax._sparse_spikes import SparseSpikes
+from snnjax._types import Signal, Unchecked, id_dtype
 from snnjax.data.event_lists import (
     MOST_OUTSIDE,
     Binned,
@@ -30,13 +31,12 @@ from snnjax.data.event_lists import (
     warn_of_one_step,
     warn_of_outside,
 )
-from snnjax.sparse_spikes import SparseSpikes
 
 
 class Batch(NamedTuple):
     """The inputs, labels and lengths of some samples, for a training step."""
 
-    inputs: Any  # SparseSpikes [time, batch], a series [time, batch, channels] or images [batch, pixels]
+    inputs: Signal  # SparseSpikes [time, batch], a series [time, batch, channels] or images [batch, pixels]
     labels: Int[Array, " batch"] | Int[Array, "time batch"]  # int32
     lengths: Int[Array, " batch"] | None  # int32 number of valid time steps, None if all are valid
 
@@ -96,7 +96,7 @@ class EventDataset:
     def from_events(
         cls,
         recordings: Iterable[tuple[np.ndarray, np.ndarray]],
-        labels: Any,
+        labels: Unchecked,
         num_steps: int,
         num_neurons: int,
         *,
@@ -132,7 +132,7 @@ class EventDataset:
         lost = np.maximum(self.counts - self.capacity, 0).sum(dtype=np.int64)
         return float(lost / max(1, self.counts.sum(dtype=np.int64)))
 
-    def select(self, indices: Any) -> "EventDataset":
+    def select(self, indices: Unchecked) -> "EventDataset":
         """The data set of the samples at `indices`."""
         indices = _as_indices("EventDataset.select", indices)
         names = ("ids", "counts", "labels", "outside")
@@ -169,7 +169,7 @@ class EventDataset:
         ids = np.sort(renumbered[self.ids], axis=-1)
         return replace(self, ids=ids, is_channels_last=channels > 1)
 
-    def take(self, indices: Any) -> Batch:
+    def take(self, indices: Unchecked) -> Batch:
         """The samples at `indices` as a `Batch` whose inputs are `SparseSpikes` ``[time, batch, capacity]``.
 
         Every event has the value 1.
@@ -231,7 +231,7 @@ class SeriesDataset:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def select(self, indices: Any) -> "SeriesDataset":
+    def select(self, indices: Unchecked) -> "SeriesDataset":
         """The data set of the samples at `indices`."""
         indices = _as_indices("SeriesDataset.select", indices)
         return replace(
@@ -241,7 +241,7 @@ class SeriesDataset:
             labels=self.labels[indices],
         )
 
-    def take(self, indices: Any) -> Batch:
+    def take(self, indices: Unchecked) -> Batch:
         """The samples at `indices` as a `Batch` whose inputs are ``[time, batch, channels]``."""
         indices = _as_indices("SeriesDataset.take", indices)
         series = np.ascontiguousarray(self.series[indices].swapaxes(0, 1))
@@ -278,12 +278,12 @@ class ImageDataset:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def select(self, indices: Any) -> "ImageDataset":
+    def select(self, indices: Unchecked) -> "ImageDataset":
         """The data set of the samples at `indices`."""
         indices = _as_indices("ImageDataset.select", indices)
         return replace(self, images=self.images[indices], labels=self.labels[indices])
 
-    def take(self, indices: Any) -> Batch:
+    def take(self, indices: Unchecked) -> Batch:
         """The samples at `indices` as a `Batch` of float32 ``[batch, height * width]`` in [0, 1], for the encoders."""
         indices = _as_indices("ImageDataset.take", indices)
         images = self.images[indices]
@@ -296,7 +296,7 @@ def _to_int32(values: np.ndarray) -> Array:
     return jnp.asarray(np.maximum(values.astype(np.int64), -1).astype(np.int32))
 
 
-def _as_indices(op: str, indices: Any) -> Any:
+def _as_indices(op: str, indices: Unchecked) -> slice | np.ndarray:
     """Indices of samples, a mask of them or a slice; a single one would remove the axis of the samples."""
     if isinstance(indices, slice):
         return indices
@@ -310,7 +310,7 @@ def _as_indices(op: str, indices: Any) -> Any:
 def binned_dataset(
     op: str,
     recordings: Iterable[Any],
-    labels: Any,
+    labels: Unchecked,
     num_steps: int,
     num_neurons: int,
     duration: float | None,
@@ -337,7 +337,7 @@ def binned_dataset(
     return EventDataset(ids, counts, labels, num_neurons, num_classes, outside)
 
 
-def _as_pair(op: str, number: int, recording: Any) -> Any:
+def _as_pair(op: str, number: int, recording: Unchecked) -> Any:
     """Check that `recording` is a pair; a structured array would be unpacked into its events."""
     is_pair = isinstance(recording, tuple | list) and len(recording) == 2
     dtypes = [getattr(part, "dtype", None) for part in (recording if is_pair else [recording])]

@@ -16,7 +16,7 @@ from snnjax._check import (
     short_repr,
     type_words,
 )
-from snnjax._types import hash_of, id_dtype
+from snnjax._types import Unchecked, hash_of, id_dtype
 
 # With at least so many events and steps, one step that holds this share of them means a mistaken unit as well: of times
 # in seconds and a duration in microseconds, all are in the first one.
@@ -54,8 +54,8 @@ class RaggedLists(NamedTuple):
 
 
 def bin_events(
-    times: Any,
-    ids: Any,
+    times: Unchecked,
+    ids: Unchecked,
     num_steps: int,
     num_neurons: int,
     *,
@@ -127,7 +127,7 @@ def warn_of_one_step(
     warnings.warn(f"{what} {hint}.", RuntimeWarning, stacklevel=stacklevel + 1)
 
 
-def _percent(part: Any, total: Any) -> str:
+def _percent(part: int | np.integer, total: int | np.integer) -> str:
     return f"{100 * int(part) / int(total):.3g} %"
 
 
@@ -136,7 +136,7 @@ def _warn(what: str, stacklevel: int) -> None:
     warnings.warn(f"{what} {hint}", RuntimeWarning, stacklevel=stacklevel)
 
 
-def check_sizes(op: str, num_steps: int, num_neurons: int, capacity: Any) -> tuple[int, int, int | None]:
+def check_sizes(op: str, num_steps: int, num_neurons: int, capacity: object) -> tuple[int, int, int | None]:
     """Check the sizes of lists."""
     return (
         check_integer(op, "num_steps", num_steps, 1),
@@ -145,7 +145,7 @@ def check_sizes(op: str, num_steps: int, num_neurons: int, capacity: Any) -> tup
     )
 
 
-def check_capacity(op: str, capacity: Any) -> int | None:
+def check_capacity(op: str, capacity: Unchecked) -> int | None:
     """Check that `capacity` is None or a positive integer."""
     return None if capacity is None else check_integer(op, "capacity", capacity, 1)
 
@@ -159,7 +159,13 @@ class Binned(NamedTuple):
 
 
 def bin_ragged(
-    op: str, times: Any, ids: Any, num_steps: int, num_neurons: int, duration: float | None, of: str = ""
+    op: str,
+    times: Unchecked,
+    ids: Unchecked,
+    num_steps: int,
+    num_neurons: int,
+    duration: float | None,
+    of: str = "",
 ) -> Binned:
     """Bin one sample's events; see `bin_events`. Sizes are checked before. Errors name the arguments with `of`."""
     times, ids, unit = _check_events(op, times, ids, num_neurons, duration, of)
@@ -254,7 +260,7 @@ def _fair_choice(
     return keep
 
 
-def _as_array(op: str, argument: str, value: Any) -> np.ndarray:
+def _as_array(op: str, argument: str, value: Unchecked) -> np.ndarray:
     """`value` as an array, or an error."""
     try:
         found = np.asanyarray(value)
@@ -266,7 +272,7 @@ def _as_array(op: str, argument: str, value: Any) -> np.ndarray:
 
 
 def _check_events(
-    op: str, times: Any, ids: Any, num_neurons: int, duration: float | None, of: str
+    op: str, times: Unchecked, ids: Unchecked, num_neurons: int, duration: float | None, of: str
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Check `times` and `ids`, and convert them to int64 or float64, and int64, both [events].
 

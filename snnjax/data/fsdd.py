@@ -205,7 +205,7 @@ def _heard(
         file = io.BytesIO()
         np.savez_compressed(file, step=columns[0], channel=columns[1], offsets=sizes)
         folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, file.getvalue())
+        write_atomically("load_fsdd", path, file.getvalue())
     hint = "Remove it: it is written again"
     arrays = read_arrays("load_fsdd", path, {"step": "u", "channel": "u"}, (), hint)
     times, offsets = arrays["step"] * (2 / _rate_heard(words)), arrays["offsets"]

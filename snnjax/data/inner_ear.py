@@ -16,7 +16,6 @@ doi:10.1152/physrev.2001.81.3.1305 (compression).
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import jax
 import numpy as np
@@ -106,21 +105,21 @@ def membrane_transfer(sample_rate: int, num_samples: int, places: np.ndarray) ->
 
     omega = 2 * np.pi * np.linspace(1, sample_rate // 2, num_samples // 2 + 1)
 
-    def resistance(x: Any) -> Any:
+    def resistance(x: float) -> np.ndarray:
         damping = _DAMPING * np.exp(-_DECAY * x / 2)
         return _STIFFNESS * np.exp(-_DECAY * x) - _SOFTNESS - _MASS * omega**2 - 1j * omega * damping
 
-    def wave_number(x: Any) -> Any:
+    def wave_number(x: float) -> np.ndarray:
         return omega * np.sqrt(_DENSITY / (_DEPTH * resistance(x)))
 
     # With u = exp(-DECAY x / 2), g dx is c du / (u sqrt(STIFFNESS u^2 - i w DAMPING u - heavy^2)), a standard integral.
     heavy = np.sqrt(_SOFTNESS + _MASS * omega**2)
 
-    def antiderivative(x: Any) -> Any:
+    def antiderivative(x: float) -> np.ndarray:
         u = np.exp(-_DECAY * x / 2)
         return -1j * omega * _DAMPING - 2 * heavy**2 / u + 2j * heavy * np.sqrt(resistance(x)) / u
 
-    def pressure(x: Any) -> Any:
+    def pressure(x: float) -> np.ndarray:
         logarithm = np.log(antiderivative(0.0) / antiderivative(x))
         scale = 2 * omega / (_DECAY * heavy) * math.sqrt(_DENSITY / _DEPTH)
         phase = 2 * wave_number(0.0) / _DECAY + 1j * scale * logarithm

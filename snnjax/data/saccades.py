@@ -18,11 +18,11 @@ import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from snnjax._check import check_integer, fail
-from snnjax._types import id_dtype
+from snnjax._sparse_spikes import SparseSpikes
+from snnjax._types import Unchecked, id_dtype
 from snnjax.data.augment import DEFAULT_AUGMENTATION, Augmentation, augment_images, check_images
 from snnjax.data.datasets import EventDataset
 from snnjax.data.event_lists import RaggedLists, check_capacity, concatenate, pack
-from snnjax.sparse_spikes import SparseSpikes
 
 # Corners of the path in units of the amplitude, (y, x): a triangle on its tip, with the same first and last corner.
 _CORNERS = np.array([[1.0, -1.0], [-1.0, 0.0], [1.0, 1.0], [1.0, -1.0]])
@@ -47,7 +47,7 @@ class _View(NamedTuple):
 
 def saccade_events(
     images: np.ndarray,
-    labels: Any,
+    labels: Unchecked,
     *,
     num_classes: int = 10,
     num_steps: int = 30,

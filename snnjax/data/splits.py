@@ -1,12 +1,12 @@
 """Selection of samples: stratified splits, and the order of an epoch, both from a key."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from snnjax._check import check_integer, check_integers, check_shape, fail
+from snnjax._types import Unchecked
 from snnjax.data._random import generator
 
 # Shares are decimal numbers such as 0.1, which add up to 1 within rounding.
@@ -14,7 +14,7 @@ _SUM_TOLERANCE = 1e-6
 
 
 def split_indices(
-    key: PRNGKeyArray, labels: Any, shares: Sequence[float] = (0.9, 0.1)
+    key: PRNGKeyArray, labels: Unchecked, shares: Sequence[float] = (0.9, 0.1)
 ) -> tuple[np.ndarray, ...]:
     """Split all samples at random into disjoint ascending indices, with each class divided by `shares` (stratified).
 

@@ -1,11 +1,12 @@
 """Structured arrays of camera events, as from Tonic and other loaders: one record ``(t, x, y, p)`` per event."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from snnjax._check import check_array, check_integer, fail, type_words
+from snnjax._types import Unchecked
 from snnjax.data._files import CameraEvents, check_downsample, pooled
 from snnjax.data.datasets import EventDataset, binned_dataset
 
@@ -18,7 +19,7 @@ _HINTS = {
 }
 
 
-def camera_events(events: Any, *, height: int, width: int) -> CameraEvents:
+def camera_events(events: Unchecked, *, height: int, width: int) -> CameraEvents:
     """Convert a structured array with the fields t (microseconds), x (column), y (row) and p (polarity) to events.
 
     The fields may be in any order, among others, and have any integer dtype; p may be bool. `height` and `width` are
@@ -88,7 +89,7 @@ def structured_events(
     return dataset
 
 
-def _as_pair(op: str, number: int, pair: Any) -> Any:
+def _as_pair(op: str, number: int, pair: Unchecked) -> Sequence[Any]:
     """Check that `pair` is one; a structured array of two events would be unpacked into them."""
     is_sequence = isinstance(pair, tuple | list)
     if not is_sequence or len(pair) != 2:
@@ -98,7 +99,7 @@ def _as_pair(op: str, number: int, pair: Any) -> Any:
     return pair
 
 
-def _convert(op: str, argument: str, events: Any, height: int, width: int) -> CameraEvents:
+def _convert(op: str, argument: str, events: Unchecked, height: int, width: int) -> CameraEvents:
     height = check_integer(op, "height", height, 1)
     width = check_integer(op, "width", width, 1)
     names = getattr(getattr(events, "dtype", None), "names", None)

@@ -9,11 +9,11 @@ import jax
 from jax.typing import DTypeLike
 from jaxtyping import Array
 
+from snnjax._sparse_spikes import SparseSpikes
 from snnjax._types import Signal, accumulation_dtype
 from snnjax.blocks._applied import applied
 from snnjax.blocks.block import BlockResult, Context, Shape, rounded, shaped, within
 from snnjax.graph.containers import Node
-from snnjax.sparse_spikes import SparseSpikes
 
 
 def block_key(key: Array | None, name: str) -> Array | None:

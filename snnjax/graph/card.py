@@ -9,11 +9,11 @@ from snnjax._types import Params
 from snnjax.blocks.block import Shape
 from snnjax.graph.containers import Node
 from snnjax.graph.init import params_like
-from snnjax.graph.plan import Fused, Looped, Segment
+from snnjax.graph.segments import Fused, Looped, Segment
 
 
 def in_words(nodes: tuple[Node, ...], segments: Sequence[Segment], note: str | None) -> str:
-    """A plan, a line for each call, and one for what the default device's platform says."""
+    """Segments, a line for each call, and one for what the default device's platform says."""
     lines = []
     for segment in segments:
         names = [nodes[index].name for index in segment.nodes]

@@ -12,9 +12,9 @@ from snnjax._check import fail, type_words
 from snnjax._compare import check_like, dtype_of, same_array, same_shape
 from snnjax._quantised import Quantised
 from snnjax._types import Params, State, Stats
+from snnjax.blocks._sparse import SparseParams
+from snnjax.blocks._synaptic import SynapticParams
 from snnjax.blocks.linear import LinearParams
-from snnjax.blocks.sparse import SparseParams
-from snnjax.blocks.synaptic import SynapticParams
 from snnjax.graph.containers import Node
 from snnjax.graph.init import params_like
 
@@ -73,7 +73,7 @@ def check_dtypes(op: str, params: Mapping[str, Any]) -> None:
 
 def checked_stats(op: str, stats: dict[str, Any] | None, like: Mapping[str, Any]) -> dict[str, Any]:
     """Stats with the structure and shapes of `like`; none are needed where there are none."""
-    hint = "Make them with network.init_stats(key)"
+    hint = "Make them with network.initial_stats(key)"
     if stats is None and like:
         fail(f"{op}: `stats` must hold those of {', '.join(like)}, got None. {hint}.")
     stats = {} if stats is None else stats

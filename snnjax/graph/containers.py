@@ -11,8 +11,8 @@ import numpy as np
 
 from snnjax._arguments import explained
 from snnjax._check import alternatives, check_integer, fail, plural, short_repr
-from snnjax.blocks.block import Block, Shape
-from snnjax.blocks.dense import dense
+from snnjax.blocks._dense import dense
+from snnjax.blocks.block import Block, Item, Shape
 from snnjax.blocks.join import Join
 from snnjax.blocks.join import join as join_block
 from snnjax.blocks.late import Late, late
@@ -29,14 +29,22 @@ class Node(NamedTuple):
     block: Block
     sources: tuple[str, ...]
 
+    @property
+    def is_late(self) -> bool:
+        """Whether a signal of a loop returns through it."""
+        return isinstance(self.block, Late)
+
+    @property
+    def is_sum(self) -> bool:
+        """Whether it adds signals."""
+        return isinstance(self.block, Join) and self.block.how == "add"
+
 
 @dataclass(frozen=True, kw_only=True)
-class Container:
+class Container(Item):
     """What expands into blocks."""
 
     kind: ClassVar[str] = "container"
-    name: str | None = None
-    source: str | tuple[str, ...] | None = None
 
     def expand(self, graph: "Graph", *sources: str) -> str:
         """Add its blocks to a graph; return the name of the node whose signal is its result."""
@@ -90,7 +98,7 @@ class Graph:
 
     def _add_late(self, full: str, item: Late) -> str:
         """Add a late signal, whose source is looked for when all blocks are there."""
-        self.pending[full] = self._scopes(str(item.source))
+        self.pending[full] = self._scopes(*(item.source or ()))
         self._append(Node(full, dataclasses.replace(item, name=None, source=None), ()), item.shape)
         return full
 
@@ -138,10 +146,10 @@ class Graph:
             fail(f"network: `name` must be given once, got {own!r} twice. Choose another one.")
         return self.prefix + own
 
-    def _found(self, names: str | tuple[str, ...]) -> tuple[str, ...]:
+    def _found(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """The nodes of these names, looked up in this container and those around it."""
         found = []
-        for name in names if isinstance(names, tuple | list) else (names,):
+        for name in names:
             scopes = self._scopes(name) if isinstance(name, str) else []
             known = [self.results[full] for full in scopes if full in self.results]
             if not known:
@@ -174,7 +182,7 @@ def as_item(item: Any) -> Any:
 
 def check_item(op: str, argument: str, item: Any) -> None:
     """Check that `item` is what a network can hold, or a sequence of such."""
-    if isinstance(item, Neuron | Block) or hasattr(item, "expand"):  # neurons are tuples, so they come first
+    if isinstance(item, Neuron | Block) or hasattr(item, "expand"):
         return
     if isinstance(item, list | tuple):
         for each in item:
@@ -189,9 +197,7 @@ def check_item(op: str, argument: str, item: Any) -> None:
 
 def _check_part(argument: str, part: Any, example: str) -> None:
     """Check that a part of a layer is a block, or several, or None."""
-    if part is not None and (
-        isinstance(part, Neuron) or not isinstance(part, Block | Container | list | tuple)
-    ):
+    if part is not None and (isinstance(part, Neuron) or not isinstance(part, Item | list | tuple)):
         hint = f"Write {argument}=blocks.{example}"
         fail(f"layer: `{argument}` must be a block or None, got {_in_words(part)}. {hint}.")
 
@@ -311,7 +317,7 @@ class Readout(Container):
 
 
 @explained
-def sequential(*items: Any, name: str | None = None, source: str | None = None) -> Sequential:
+def sequential(*items: Any) -> Sequential:
     """Put blocks in order, so that a name or a source stands for all of them. A list does the same without a name.
 
     Raises:
@@ -319,24 +325,20 @@ def sequential(*items: Any, name: str | None = None, source: str | None = None) 
 
     Example:
         >>> import snnjax
-        >>> body = snnjax.sequential(snnjax.layer(8), snnjax.layer(4), name="body")
+        >>> body = snnjax.sequential(snnjax.layer(8), snnjax.layer(4)).named("body")
         >>> [node.name for node in snnjax.network(3, [body]).nodes if "neuron" in node.name]
         ['body/layer_0/neuron', 'body/layer_1/neuron']
     """
     check_item("sequential", "items", items)
-    return Sequential(items, name=name, source=source)
+    return Sequential(items)
 
 
 @explained
-def parallel(
-    *, join: str | Block = "concatenate", name: str | None = None, source: str | None = None, **branches: Any
-) -> Parallel:
+def parallel(*, join: str | Block = "concatenate", **branches: Any) -> Parallel:
     """Run branches on the same signal and join their results.
 
     Args:
         join: how, as in `blocks.join`: "concatenate", "add", "multiply" or "either"; or a block that receives them.
-        name: names the container in a network.
-        source: the name of the block or input that it receives; None for the one before it.
         branches: blocks or lists of blocks by name; None passes the signal on.
 
     Raises:
@@ -355,7 +357,7 @@ def parallel(
     for branch, item in branches.items():
         if item is not None:
             check_item("parallel", branch, item)
-    return Parallel(tuple(branches.items()), _as_join(join), name=name, source=source)
+    return Parallel(tuple(branches.items()), _as_join(join))
 
 
 @explained
@@ -363,9 +365,6 @@ def residual(
     body: Any,
     shortcut: Any = None,
     join: str | Block = "add",
-    *,
-    name: str | None = None,
-    source: str | None = None,
 ) -> Residual:
     """Add the signal that blocks receive to their result.
 
@@ -374,8 +373,6 @@ def residual(
         shortcut: what the signal passes on its way, such as a convolution of the strides and channels of the body.
         join: "add" (an id that stands twice counts twice), "either", "multiply" or "concatenate"; or a block that
             receives both.
-        name: names the container in a network.
-        source: the name of the block or input that it receives; None for the one before it.
 
     Raises:
         ValueError: if body or shortcut are not blocks, or the join is unknown.
@@ -393,7 +390,7 @@ def residual(
     check_item("residual", "body", body)
     if shortcut is not None:
         check_item("residual", "shortcut", shortcut)
-    return Residual((("body", body), ("shortcut", shortcut)), _as_join(join), name=name, source=source)
+    return Residual((("body", body), ("shortcut", shortcut)), _as_join(join))
 
 
 @explained
@@ -407,8 +404,6 @@ def layer(
     second_threshold: float | None = None,
     recurrent: Any = False,
     record_dtype: Any = None,
-    name: str | None = None,
-    source: str | None = None,
 ) -> Layer:
     """Make a layer of spiking neurons: a connection, a norm if any, the neurons, and dropout if any.
 
@@ -425,8 +420,6 @@ def layer(
             True for dense weights without a bias. If the first one is a `blocks.late`, its signal comes in their place,
             such as that of a higher layer.
         record_dtype: ``jnp.bfloat16`` halves the memory of recorded membranes.
-        name: names the layer in a network.
-        source: the name of the block or input that it receives; None for the one before it.
 
     Raises:
         ValueError: if the width, the capacity, a switch or the dtype is invalid, `neuron` is not a spiking neuron, or
@@ -434,7 +427,7 @@ def layer(
 
     Example:
         >>> import snnjax
-        >>> net = snnjax.network(20, [snnjax.layer(32, capacity=8, name="hidden")], snnjax.leaky_readout(3))
+        >>> net = snnjax.network(20, [snnjax.layer(32, capacity=8).named("hidden")], snnjax.leaky_readout(3))
         >>> [node.name for node in net.nodes]
         ['hidden/connection', 'hidden/neuron', 'readout/connection', 'readout/neuron']
     """
@@ -444,7 +437,7 @@ def layer(
     _check_part("dropout", dropout, f"dropout({dropout if isinstance(dropout, float) else 0.2})")
     given = None if connection is None else _as_connection("layer", connection)
     returning = _as_recurrent("layer", own.neuron, recurrent)
-    return Layer(given, norm, own, dropout, returning, name=name, source=source)
+    return Layer(given, norm, own, dropout, returning)
 
 
 @explained
@@ -454,8 +447,6 @@ def leaky_readout(
     decay: float = 0.95,
     normalize: bool = True,
     learn_decay: bool = False,
-    name: str | None = None,
-    source: str | None = None,
 ) -> Readout:
     """Make a readout of leaky integrators: ``v = decay * v + gain * (weights s + bias)``, without reset.
 
@@ -464,8 +455,6 @@ def leaky_readout(
         decay: fraction of the membrane kept per step, between 0 and 1; 1 with ``normalize=False`` sums up all steps.
         normalize: ``gain = 1 - decay``, else 1.
         learn_decay: whether the decay is learned.
-        name: names the readout in a network.
-        source: the name of the block that it reads; None for the last one.
 
     Raises:
         ValueError: if the width is below 1, or the decay is outside (0, 1), but for that sum.
@@ -476,7 +465,7 @@ def leaky_readout(
         10
     """
     neuron = leaky_integrator(decay=decay, normalize=normalize, learn_decay=learn_decay)
-    return Readout(_as_connection("leaky_readout", connection), neuron, name=name, source=source)
+    return Readout(_as_connection("leaky_readout", connection), neuron)
 
 
 @explained
@@ -485,8 +474,6 @@ def spiking_readout(
     neuron: Neuron | None = None,
     *,
     recurrent: Any = False,
-    name: str | None = None,
-    source: str | None = None,
 ) -> Layer:
     """Make a spiking readout: a layer without capacity, so that a silent class can still learn.
 
@@ -501,7 +488,7 @@ def spiking_readout(
     connection = _as_connection("spiking_readout", connection)
     own = spiking_of("spiking_readout", neuron)
     returning = _as_recurrent("spiking_readout", own.neuron, recurrent)
-    return Layer(connection, None, own, None, returning, name=name, source=source)
+    return Layer(connection, None, own, None, returning)
 
 
 # What has neurons of its own is no connection.
@@ -526,7 +513,7 @@ def _as_connection(op: str, connection: Any) -> Any:
     refuse_simulated(op, "connection", connection)
     if isinstance(connection, list | tuple):
         check_item(op, "connection", connection)
-    if not isinstance(_last(connection), Block | Container) or isinstance(_last(connection), _NEURONS):
+    if not isinstance(_last(connection), Item) or isinstance(_last(connection), _NEURONS):
         fail(
             f"{op}: `connection` must be a number of neurons, or weights such as dense(...) and conv2d(...), "
             f"got {short_repr(connection)}. Pass an int."
@@ -545,7 +532,7 @@ def _as_recurrent(op: str, neuron: Neuron, recurrent: Any) -> tuple[Any, ...] | 
         return bool(recurrent)
     items = tuple(recurrent) if isinstance(recurrent, list | tuple) else (recurrent,)
     for item in items or (None,):
-        if not isinstance(item, Block | Container) or isinstance(item, Spiking):
+        if not isinstance(item, Item) or isinstance(item, Spiking):
             fail(
                 f"{op}: `recurrent` must be a connection, or True for dense weights, "
                 f"got {short_repr(recurrent)}. Write recurrent=dense(...) or conv2d(...)."

@@ -135,7 +135,7 @@ def _looked_up(tree: Mapping[str, Any], path: tuple[str, ...]) -> Any:
             wanted = "".join(f"[{own!r}]" for own in path)
             fail(
                 f"convert: `weights` must hold {wanted}, got {known or 'nothing'} in place of {key!r}. "
-                "Name the layers as in flax, as in dense(10, name='Dense_0')."
+                "Name the layers as in flax, as in dense(10).named('Dense_0')."
             )
         place = place[key]
     return place
@@ -245,7 +245,7 @@ def _network(shape: Shape, parts: list[_Part]) -> Network:
     for part in parts:
         if part.block is None:
             name, connection = _stacked(stack)
-            items.append(layer(connection, integrate_and_fire(initial=0.5), name=name))
+            items.append(layer(connection, integrate_and_fire(initial=0.5)).named(name))
             stack = []
         elif _is_maximum(part.block) and stack:
             fail(
@@ -256,14 +256,14 @@ def _network(shape: Shape, parts: list[_Part]) -> Network:
             stack.append(part.block)
         else:
             is_of_rates = _is_maximum(part.block) and any(isinstance(item, Layer) for item in items)
-            items.append(RatePool(part.block, name=part.block.name) if is_of_rates else part.block)
+            items.append(RatePool(part.block).named(part.block.name) if is_of_rates else part.block)
     name, connection = _stacked(stack)
-    return network(shape, items, leaky_readout(connection, decay=1, normalize=False, name=name))
+    return network(shape, items, leaky_readout(connection, decay=1, normalize=False).named(name))
 
 
 def _stacked(blocks: list[Block]) -> tuple[str | None, Any]:
     """The blocks from a connection on, as the connection of a layer, and the name of that connection."""
-    own = [dataclasses.replace(block, name=None) for block in blocks]
+    own = [block.named(None) for block in blocks]
     return blocks[0].name, own if len(own) > 1 else own[0]
 
 

@@ -10,23 +10,22 @@ from jax.typing import DTypeLike
 from jaxtyping import Array
 
 from snnjax._types import Signal, Stats, upcast
+from snnjax.blocks._sparse import Sparse
+from snnjax.blocks._synaptic import Synaptic, SynapticState
 from snnjax.blocks.block import BlockResult, Context, Shape, dense_signal, flat, shaped
 from snnjax.blocks.delay import Axonal, DelayState
 from snnjax.blocks.late import LateState
 from snnjax.blocks.linear import rescaled
-from snnjax.blocks.sparse import Sparse
-from snnjax.blocks.synaptic import Synaptic, SynapticState
 from snnjax.graph.containers import Node
-from snnjax.graph.plan import Fused, FusedLayer
 from snnjax.graph.recurrence import Recurrence
+from snnjax.graph.segments import Fused, FusedLayer
 from snnjax.neurons._conversion import after_reset
 from snnjax.neurons._step import just_below
-from snnjax.ops import LeakyReadout, LIFLayer, LIFNetworkState
 from snnjax.ops._connection import DENSE, Connection
 from snnjax.ops._lif_network.primitive import run_network
 from snnjax.ops._lif_network.records import LayerState
 from snnjax.ops._lif_network.switches import LayerSwitches, Switches
-from snnjax.ops.lif_network import as_operands
+from snnjax.ops.lif_network import LIFLayer, LIFNetworkState, LIFReadout, as_operands
 
 
 class Arrays(NamedTuple):
@@ -243,11 +242,11 @@ def _layer_results(own: _Chain, chain: Fused, results: Any) -> dict[int, BlockRe
     return found
 
 
-def _readout(own: _Chain, chain: Fused) -> tuple[LeakyReadout | None, Array | None]:
+def _readout(own: _Chain, chain: Fused) -> tuple[LIFReadout | None, Array | None]:
     """The readout that the op computes, and its first membrane."""
     if chain.readout is None:
         return None, None
     weights, bias = own.linear(chain.readout)
     (decay, _, gain, _), *_ = own.operands(chain.readout.neuron)
     state = own.state(chain.readout.neuron)
-    return LeakyReadout(weights, decay, gain, bias, chain.readout.connection), state.v
+    return LIFReadout(weights, decay, gain, bias, chain.readout.connection), state.v

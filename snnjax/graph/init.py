@@ -14,7 +14,6 @@ from jaxtyping import Array
 from snnjax._check import concrete, fail
 from snnjax._types import Params, Signal, Stats, accumulation_dtype
 from snnjax.blocks.block import Block, Context, Shape, rounded
-from snnjax.blocks.late import Late
 from snnjax.blocks.pool import Pooled
 from snnjax.blocks.spiking import Spiking
 from snnjax.graph.alone import block_key, run_alone
@@ -121,7 +120,7 @@ def _returning(nodes: tuple[Node, ...]) -> frozenset[str]:
     found, of_loops = set[str](), loops(nodes)
     for index, node in enumerate(nodes):  # each behind those that it receives, but for late ones
         passes = node.block.drive() is None and not found.isdisjoint(node.sources)
-        if index in of_loops and (passes or isinstance(node.block, Late)):
+        if index in of_loops and (passes or node.is_late):
             found.add(node.name)
     return frozenset(found)
 

@@ -17,16 +17,15 @@ from jaxtyping import Array
 
 from snnjax._check import fail
 from snnjax._sharding import vary_alike
+from snnjax._sparse_spikes import SparseSpikes
 from snnjax._types import Signal, State, accumulation_dtype, wide_floats
+from snnjax.blocks._sparse import Sparse
 from snnjax.blocks.block import BlockResult, Context, Shape, rounded, shaped
 from snnjax.blocks.delay import DelayState
-from snnjax.blocks.join import Join
 from snnjax.blocks.late import Late
-from snnjax.blocks.sparse import Sparse
 from snnjax.graph.alone import run_alone
 from snnjax.graph.containers import Node
 from snnjax.ops._time_scan import platform_scan
-from snnjax.sparse_spikes import SparseSpikes
 
 
 class Loop(NamedTuple):
@@ -40,7 +39,7 @@ class Loop(NamedTuple):
     def lates(self) -> dict[str, Node]:
         """The nodes through which it is a loop."""
         names = {node.name for node in self.nodes}
-        found = (node for node in self.nodes if isinstance(node.block, Late) and node.sources[0] in names)
+        found = (node for node in self.nodes if node.is_late and node.sources[0] in names)
         return {node.name: node for node in found}
 
     def size(self, steps: Any) -> Any:
@@ -82,12 +81,7 @@ class Loop(NamedTuple):
         found = {}
         for name in names:
             found[name], own = name, readers.get(name, [])
-            if (
-                len(own) == 1
-                and name not in self.read
-                and isinstance(own[0].block, Join)
-                and own[0].block.how == "add"
-            ):
+            if len(own) == 1 and name not in self.read and own[0].is_sum:
                 arrays = (each for each in own[0].sources if isinstance(given.get(each), Array))
                 found[name] = next((each for each in arrays if len(readers[each]) == 1), own[0].name)
         return found

@@ -27,10 +27,10 @@ from snnjax._check import (
 from snnjax._dispatch import IMPLEMENTATIONS
 from snnjax._quantised import Quantised
 from snnjax._sharding import gathered
+from snnjax._sparse_spikes import SparseSpikes
 from snnjax._types import Signal
 from snnjax.blocks.block import Context, Shape, rounded
 from snnjax.blocks.delay import without_rows
-from snnjax.blocks.late import Late
 from snnjax.graph.card import card, in_words
 from snnjax.graph.check import CONNECTIONS, check_dtypes, check_params, check_state, checked_stats
 from snnjax.graph.containers import Graph, Node
@@ -38,11 +38,10 @@ from snnjax.graph.fold import without_norms
 from snnjax.graph.fused import Arrays
 from snnjax.graph.init import Sample, draw, first_state, initial_stats, warn_of_unreached
 from snnjax.graph.options import checked_record, recorded_nodes, second_thresholds
-from snnjax.graph.plan import FEWEST_STEPS, MANY_ROWS, Mode, Segment, plan
 from snnjax.graph.run import Running, run
+from snnjax.graph.segments import FEWEST_STEPS, MANY_ROWS, Mode, Segment, segments_of
 from snnjax.graph.signals import checked_signals, warn_of_bytes
 from snnjax.ops.lif_network import mean_activity
-from snnjax.sparse_spikes import SparseSpikes
 
 Params = dict[str, Any]  # of each block that learns something, by name
 State = dict[str, Any]  # of each block that has one, by name
@@ -87,7 +86,7 @@ class Network:
     def shapes(self) -> dict[str, Shape]:
         """The shape of the signal of each input and node, by name."""
         found = dict(self.inputs)
-        found |= {node.name: node.block.shape for node in self.nodes if isinstance(node.block, Late)}
+        found |= {node.name: node.block.out_shape() for node in self.nodes if node.is_late}
         for node in self.nodes:  # what is late may come from a block behind it
             if node.name not in found:
                 found[node.name] = node.block.out_shape(*(found[source] for source in node.sources))
@@ -100,7 +99,7 @@ class Network:
 
     @functools.cached_property
     def _stats_like(self) -> Stats:
-        return jax.eval_shape(self.init_stats, jax.eval_shape(lambda: jax.random.key(0)))
+        return jax.eval_shape(self.initial_stats, jax.eval_shape(lambda: jax.random.key(0)))
 
     @property
     def out_shape(self) -> Shape:
@@ -117,7 +116,7 @@ class Network:
         """The number of outputs, which is the number of classes that the network can distinguish."""
         return math.prod(self.out_shape)
 
-    def plan(
+    def segments(
         self,
         train: bool = False,
         record: tuple[str, ...] = (),
@@ -132,16 +131,16 @@ class Network:
         `chunk`: only then neurons with an immediate reset are part of a chain.
         """
         mode = Mode(train, record, implementation, steps, rows, from_rest)
-        return plan(self.nodes, self.in_shapes, self._read(record), mode)
+        return segments_of(self.nodes, self.in_shapes, self._read(record), mode)
 
     @property
     def paths(self) -> str:
-        """The plan in words, a line for each call, and one of what the default device does not take."""
-        return in_words(self.nodes, self.plan(), _platforms.note())
+        """The segments in words, a line for each call, and one of what the default device does not take."""
+        return in_words(self.nodes, self.segments(), _platforms.note())
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         """A line for each block: its name, kind, the shape of its signal, the number of its parameters and its path."""
-        return card(self.inputs, self.nodes, self.in_shapes, self.shapes, self.plan())
+        return card(self.inputs, self.nodes, self.in_shapes, self.shapes, self.segments())
 
     def __call__(self, *arguments: Any, **options: Any) -> NoReturn:
         """A network is run by `apply`: it holds no parameters."""
@@ -221,10 +220,10 @@ class Network:
         warn_of_unreached(reached, target_activity)
         return params
 
-    @functools.partial(explained, op="network.init_stats")
-    def init_stats(self, key: Array) -> Stats:
+    @functools.partial(explained, op="network.initial_stats")
+    def initial_stats(self, key: Array) -> Stats:
         """The stats before the first call: running statistics of norms, constants that are drawn and not learned."""
-        check_key("network.init_stats", key)
+        check_key("network.initial_stats", key)
         return initial_stats(key, self.nodes, self.in_shapes)
 
     @functools.partial(explained, op="network.fold")
@@ -241,7 +240,7 @@ class Network:
             >>> import jax, snnjax
             >>> from snnjax import blocks
             >>> net = snnjax.network(20, [snnjax.layer(8, norm=blocks.batch_norm())], snnjax.leaky_readout(3))
-            >>> params, stats = net.init(jax.random.key(0)), net.init_stats(jax.random.key(0))
+            >>> params, stats = net.init(jax.random.key(0)), net.initial_stats(jax.random.key(0))
             >>> net, params, stats = net.fold(params, stats)
             >>> [node.name for node in net.nodes], stats
             (['layer_0/connection', 'layer_0/neuron', 'readout/connection', 'readout/neuron'], {})
@@ -299,7 +298,7 @@ class Network:
             state: from `initial_state` or an earlier call; None starts from 0.
             inputs: ``[time, batch, *shape]`` or ``[time, batch, inputs]``, an array or `SparseSpikes`; a dict by name
                 if the network has several inputs.
-            stats: from `init_stats` or an earlier call's ``output.stats``; only networks with norms, or neurons with
+            stats: from `initial_stats` or an earlier call's ``output.stats``; only networks with norms, or neurons with
                 constants that are drawn and not learned, need them.
             train: whether norms use the statistics of the call, and dropout drops.
             key: of the call's random numbers; each block receives its own.
@@ -328,78 +327,82 @@ class Network:
         if key is not None:
             check_key(op, key)
         check_switches(op, train=train)
-        arrays, signals, lengths = self.checked(params, state, stats, inputs, lengths, is_whole=chunk is None)
+        given = params, state, stats, inputs, lengths
+        arrays, signals, lengths = checked_call(self, *given, is_whole=chunk is None)
         second = second_thresholds(second_threshold, self.nodes, self.results, self.shapes, arrays)
         context = Context(lengths, key, second, None, bool(train), record, implementation)
-        return self.run(arrays, signals, context, chunk, state is None and chunk is None)
-
-    def checked(
-        self,
-        params: Params,
-        state: State | None,
-        stats: Stats | None,
-        inputs: Signal,
-        lengths: Any,
-        is_whole: bool = True,
-    ) -> tuple[Arrays, dict[str, Signal], Array | None]:
-        """The arguments of `apply`, checked, with a state; `is_whole` where no scan over chunks carries it."""
-        check_params("network", params, self.nodes, self.in_shapes)
-        check_dtypes("network.apply", params)
-        params, state, stats, inputs, lengths = gathered((params, state, stats, inputs, lengths))
-        signals = checked_signals("network.apply", self.inputs, inputs)
-        steps, batch = next(iter(signals.values())).shape[:2]
-        stats = checked_stats("network.apply", stats, self._stats_like)
-        if state is None:
-            state = self.initial_state(params, batch, stats)
-            state = without_rows(state) if is_whole else state
-        else:
-            check_state("network.apply", "state", state, self.initial_state, params, batch, stats)
-        lengths = None if lengths is None else as_lengths("network.apply", lengths, steps, batch)
-        return Arrays(params, state, stats), signals, lengths
-
-    def run(
-        self,
-        arrays: Arrays,
-        signals: Mapping[str, Signal],
-        context: Context,
-        chunk: int | None = None,
-        from_rest: bool = False,
-    ) -> tuple[NetworkOutput, State]:
-        """`apply` for checked arguments."""
-        steps, batch = next(iter(signals.values())).shape[:2]
-        most = FEWEST_STEPS if chunk is None else chunk
-        # A number of steps that is left open counts as many.
-        few = min(steps, most, FEWEST_STEPS) if isinstance(steps, int) else FEWEST_STEPS
-        # Of rows, the power of two matters, so that batches of similar size share a plan.
-        rows = steps * batch if isinstance(steps, int) and isinstance(batch, int) else MANY_ROWS
-        rows = min(1 << rows.bit_length() >> 1, MANY_ROWS)
-        segments = self.plan(context.train, context.record, context.implementation, few, rows, from_rest)
-        read = self._read(context.record)
-        running = Running(self.nodes, self.in_shapes, segments, read, params_dtype(arrays.params))
-        results = run(running, arrays, signals, context, chunk)
-        return self._output(results, running, steps, context), results.state
-
-    def _output(self, results: Any, running: Running, steps: int, context: Context) -> NetworkOutput:
-        def shown(name: str) -> Signal:
-            return rounded(results.signals[name], running.dtype)
-
-        outputs = {name: shown(node) for name, node in self.outputs}
-        names = list(results.counts)
-        activity = mean_activity([results.counts[name] for name in names], steps, context.lengths)
-        wanted = recorded_nodes(context.record, self.nodes, self.results)
-        recorded = {name: shown(node) for name, node in wanted.items()}
-        return NetworkOutput(
-            next(iter(outputs.values())) if self.is_single else outputs,
-            dict(zip(names, activity, strict=True)),
-            results.dropped,
-            results.stats,
-            recorded,
-            results.membranes,
-        )
+        return run_checked(self, arrays, signals, context, chunk, state is None and chunk is None)
 
     def _read(self, record: tuple[str, ...]) -> frozenset[str]:
         recorded = recorded_nodes(record, self.nodes, self.results)
         return frozenset(node for _, node in self.outputs) | frozenset(recorded.values())
+
+
+def checked_call(
+    network: Network,
+    params: Params,
+    state: State | None,
+    stats: Stats | None,
+    inputs: Signal,
+    lengths: Any,
+    is_whole: bool = True,
+) -> tuple[Arrays, dict[str, Signal], Array | None]:
+    """The arguments of `Network.apply`, checked, with a state; `is_whole` where no scan over chunks carries it."""
+    check_params("network", params, network.nodes, network.in_shapes)
+    check_dtypes("network.apply", params)
+    params, state, stats, inputs, lengths = gathered((params, state, stats, inputs, lengths))
+    signals = checked_signals("network.apply", network.inputs, inputs)
+    steps, batch = next(iter(signals.values())).shape[:2]
+    stats = checked_stats("network.apply", stats, network._stats_like)
+    if state is None:
+        state = network.initial_state(params, batch, stats)
+        state = without_rows(state) if is_whole else state
+    else:
+        check_state("network.apply", "state", state, network.initial_state, params, batch, stats)
+    lengths = None if lengths is None else as_lengths("network.apply", lengths, steps, batch)
+    return Arrays(params, state, stats), signals, lengths
+
+
+def run_checked(
+    network: Network,
+    arrays: Arrays,
+    signals: Mapping[str, Signal],
+    context: Context,
+    chunk: int | None = None,
+    from_rest: bool = False,
+) -> tuple[NetworkOutput, State]:
+    """`Network.apply` for checked arguments."""
+    steps, batch = next(iter(signals.values())).shape[:2]
+    most = FEWEST_STEPS if chunk is None else chunk
+    # A number of steps that is left open counts as many.
+    few = min(steps, most, FEWEST_STEPS) if isinstance(steps, int) else FEWEST_STEPS
+    # Of rows, the power of two matters, so that batches of similar size share their segments.
+    rows = steps * batch if isinstance(steps, int) and isinstance(batch, int) else MANY_ROWS
+    rows = min(1 << rows.bit_length() >> 1, MANY_ROWS)
+    segments = network.segments(context.train, context.record, context.implementation, few, rows, from_rest)
+    read = network._read(context.record)
+    running = Running(network.nodes, network.in_shapes, segments, read, params_dtype(arrays.params))
+    results = run(running, arrays, signals, context, chunk)
+    return _output(network, results, running, steps, context), results.state
+
+
+def _output(network: Network, results: Any, running: Running, steps: int, context: Context) -> NetworkOutput:
+    def shown(name: str) -> Signal:
+        return rounded(results.signals[name], running.dtype)
+
+    outputs = {name: shown(node) for name, node in network.outputs}
+    names = list(results.counts)
+    activity = mean_activity([results.counts[name] for name in names], steps, context.lengths)
+    wanted = recorded_nodes(context.record, network.nodes, network.results)
+    recorded = {name: shown(node) for name, node in wanted.items()}
+    return NetworkOutput(
+        next(iter(outputs.values())) if network.is_single else outputs,
+        dict(zip(names, activity, strict=True)),
+        results.dropped,
+        results.stats,
+        recorded,
+        results.membranes,
+    )
 
 
 def params_dtype(params: Mapping[str, Any]) -> Any:

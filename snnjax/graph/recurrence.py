@@ -5,14 +5,12 @@ import functools
 from typing import Any, NamedTuple, cast
 
 from snnjax._check import fail
+from snnjax.blocks._dense import Dense
+from snnjax.blocks._sparse import Sparse
+from snnjax.blocks._synaptic import Synaptic
 from snnjax.blocks.block import Block
 from snnjax.blocks.delay import Axonal, HasDelays
-from snnjax.blocks.dense import Dense
-from snnjax.blocks.join import Join
-from snnjax.blocks.late import Late
-from snnjax.blocks.sparse import Sparse
 from snnjax.blocks.spiking import Spiking
-from snnjax.blocks.synaptic import Synaptic
 from snnjax.graph.containers import Node
 
 
@@ -44,7 +42,7 @@ def loops(nodes: tuple[Node, ...]) -> dict[int, tuple[int, ...]]:
             after[source].append(index)
     found: dict[int, tuple[int, ...]] = {}
     for index, node in enumerate(nodes):  # a signal returns through a late one alone
-        if isinstance(node.block, Late) and index not in found:
+        if node.is_late and index not in found:
             loop = tuple(sorted(_reached(index, before) & _reached(index, after)))
             found |= dict.fromkeys(loop, loop)
     return found
@@ -82,7 +80,7 @@ def parts(nodes: tuple[Node, ...]) -> tuple[tuple[int, ...], ...]:
 
 @functools.lru_cache(maxsize=256)
 def recurrences(nodes: tuple[Node, ...]) -> dict[int, Recurrence]:
-    """The loops of recurrent layers, by their neurons: what plans, NIR and online rules know of loops."""
+    """The loops of recurrent layers, by their neurons: what segments, NIR and online rules know of loops."""
     readers: dict[str, list[int]] = {}
     for index, node in enumerate(nodes):
         for source in node.sources:
@@ -95,7 +93,7 @@ def _recurrence(
     nodes: tuple[Node, ...], loop: tuple[int, ...], readers: dict[str, list[int]]
 ) -> Recurrence | None:
     *_, neuron = loop
-    lates = [index for index in loop if isinstance(nodes[index].block, Late)]
+    lates = [index for index in loop if nodes[index].is_late]
     chain = [lates[0]]
     while chain[-1] != neuron:
         following = readers.get(nodes[chain[-1]].name, [])
@@ -105,9 +103,9 @@ def _recurrence(
     if len(chain) < 3 or len(lates) > 1 or tuple(sorted(chain)) != loop:
         return None
     late, *blocks, join, _ = chain
-    joined = nodes[join]
-    is_sum = isinstance(joined.block, Join) and joined.block.how == "add" and len(joined.sources) == 2
-    is_known = is_sum and isinstance(nodes[neuron].block, Spiking)
+    is_known = (
+        nodes[join].is_sum and len(nodes[join].sources) == 2 and isinstance(nodes[neuron].block, Spiking)
+    )
     return Recurrence(late, tuple(blocks), join, neuron) if is_known else None
 
 

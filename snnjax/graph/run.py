@@ -1,4 +1,4 @@
-"""Running a plan: segment by segment, in parts that may be cut into pieces of fewer steps."""
+"""Running a network: segment by segment, in parts that may be cut into pieces of fewer steps."""
 
 import dataclasses
 import functools
@@ -15,7 +15,7 @@ from snnjax.graph.alone import run_alone
 from snnjax.graph.containers import Node
 from snnjax.graph.fused import Arrays, run_fused
 from snnjax.graph.loop import Held, Loop, run_loop
-from snnjax.graph.plan import Fused, Looped, Segment
+from snnjax.graph.segments import Fused, Looped, Segment
 from snnjax.ops._chunks import in_chunks
 
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import jax.numpy as jnp
 
 from snnjax._check import check_real_array, check_shape, concrete, fail, short_repr
+from snnjax._sparse_spikes import SparseSpikes, check_spikes
 from snnjax._types import Signal
 from snnjax.blocks.block import Shape
-from snnjax.sparse_spikes import SparseSpikes, check_spikes
 
 # Above it, inputs are taken for the bytes of images: counts of events in a step are smaller, and so are currents.
 _LARGEST_INPUT = 64

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, PyTree
 
 from snnjax import _jax_compat
 from snnjax._check import fail
@@ -19,7 +20,7 @@ class CustomOp(NamedTuple):
     gradient_attributes: str
 
 
-def custom_op(function: Callable[..., Any], *arguments: Any) -> CustomOp:
+def custom_op(function: Callable[..., Any], *arguments: PyTree) -> CustomOp:
     r"""Make the attributes with which ``xla_ext/custom_op`` builds `function` into the graph of a Poplar framework.
 
     The operation takes the leaves of `arguments` in the order of `jax.tree.leaves` and returns the leaves of the result
@@ -50,7 +51,7 @@ def custom_op(function: Callable[..., Any], *arguments: Any) -> CustomOp:
     leaves, structure = jax.tree.flatten(arguments)
     inputs = [jax.ShapeDtypeStruct(jnp.shape(leaf), jnp.result_type(leaf)) for leaf in leaves]
 
-    def forward(*leaves: Any) -> list[Any]:
+    def forward(*leaves: Array) -> list[Any]:
         return jax.tree.leaves(function(*jax.tree.unflatten(structure, leaves)))
 
     outputs = jax.eval_shape(forward, *inputs)
@@ -66,7 +67,7 @@ def custom_op(function: Callable[..., Any], *arguments: Any) -> CustomOp:
 def _backward(forward: Callable[..., list[Any]], inputs: Sequence[Any]) -> Callable[..., list[Any]]:
     """A function of all inputs and the gradients of the differentiable outputs, to those of differentiable inputs."""
 
-    def backward(*leaves: Any) -> list[Any]:
+    def backward(*leaves: Array) -> list[Any]:
         values, given = leaves[: len(inputs)], leaves[len(inputs) :]
         outputs, pull = jax.vjp(lambda *some: list(filter(_has_gradient, forward(*some))), *values)
         gradients = pull(list(given)) if outputs else values
@@ -75,7 +76,7 @@ def _backward(forward: Callable[..., list[Any]], inputs: Sequence[Any]) -> Calla
     return backward
 
 
-def _has_gradient(leaf: Any) -> bool:
+def _has_gradient(leaf: Array | jax.ShapeDtypeStruct) -> bool:
     return jnp.issubdtype(leaf.dtype, jnp.floating)
 
 

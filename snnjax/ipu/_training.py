@@ -5,9 +5,11 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
+from jax.typing import ArrayLike, DTypeLike
+from jaxtyping import Array, PyTree
 
 from snnjax._check import fail
+from snnjax._types import Params
 
 # Mixed precision after Micikevicius et al. 2018, arXiv:1710.03740: an overflow halves the scale, and this many steps
 # without one double it.
@@ -24,8 +26,8 @@ Loss = Callable[..., Array]  # loss(params, *batch) -> []
 class Precision(NamedTuple):
     """The dtypes of the weights that the optimiser updates, and of those that the program computes with."""
 
-    master: Any
-    compute: Any
+    master: DTypeLike
+    compute: DTypeLike
     scaled: bool  # whether the loss is scaled, so that small gradients survive in float16
 
 
@@ -39,22 +41,22 @@ PRECISIONS = {
 class OptimiserState(NamedTuple):
     """The state that a step updates."""
 
-    params: Any  # master weights
-    optimiser: Any  # the state of the optax optimiser
+    params: Params  # master weights
+    optimiser: PyTree  # the state of the optax optimiser
     loss_scale: Array  # float32[]
     good_steps: Array  # int32[], steps since the scale changed
 
 
-def cast_floats(tree: Any, dtype: Any) -> Any:
+def cast_floats(tree: PyTree, dtype: DTypeLike) -> PyTree:
     """Cast the floating-point leaves of a pytree; integers, keys and booleans are unchanged."""
 
-    def cast(leaf: Any) -> Any:
+    def cast(leaf: Any) -> ArrayLike:
         return leaf.astype(dtype) if jnp.issubdtype(jnp.result_type(leaf), jnp.floating) else leaf
 
     return jax.tree.map(cast, tree)
 
 
-def begin(params: Any, optimiser: Any, precision: Precision) -> OptimiserState:
+def begin(params: Params, optimiser: Any, precision: Precision) -> OptimiserState:
     """The state before the first step."""
     master = cast_floats(params, precision.master)
     scale = FIRST_SCALE if precision.scaled else 1.0
@@ -71,7 +73,7 @@ def make_step(
     one = gradient_of(jax.checkpoint(loss) if recompute else loss, precision)
     many = one if micro_batches * replicas == 1 else accumulated(one, micro_batches)
 
-    def step(state: OptimiserState, *batch: Any) -> tuple[OptimiserState, Array]:
+    def step(state: OptimiserState, *batch: PyTree) -> tuple[OptimiserState, Array]:
         params = state.params
         if replicas > 1:  # gradients of varying values are per replica
             params = jax.tree.map(lambda leaf: jax.lax.pcast(leaf, REPLICAS, to="varying"), params)
@@ -86,11 +88,11 @@ def make_step(
 def gradient_of(loss: Loss, precision: Precision) -> Callable[..., tuple[Array, Any]]:
     """``gradient(params, scale, *batch) -> (loss, gradients)``, both in float32 and with the scale divided out."""
 
-    def scaled(params: Any, scale: Array, *batch: Any) -> tuple[Array, Array]:
+    def scaled(params: Params, scale: Array, *batch: PyTree) -> tuple[Array, Array]:
         value = loss(*cast_floats((params, *batch), precision.compute)).astype(jnp.float32)
         return value * scale, value
 
-    def gradient(params: Any, scale: Array, *batch: Any) -> tuple[Array, Any]:
+    def gradient(params: Params, scale: Array, *batch: PyTree) -> tuple[Array, Any]:
         (_, value), gradients = jax.value_and_grad(scaled, has_aux=True)(params, scale, *batch)
         return value, jax.tree.map(lambda leaf: leaf.astype(jnp.float32) / scale, gradients)
 
@@ -100,7 +102,7 @@ def gradient_of(loss: Loss, precision: Precision) -> Callable[..., tuple[Array, 
 def accumulated(gradient: Callable[..., tuple[Array, Any]], count: int) -> Callable[..., tuple[Array, Any]]:
     """The mean over as many micro-batches along the first axis of each leaf of the batch, one after the other."""
 
-    def mean(params: Any, scale: Array, *batch: Any) -> tuple[Array, Any]:
+    def mean(params: Params, scale: Array, *batch: PyTree) -> tuple[Array, Any]:
         for leaf in jax.tree.leaves(batch):
             if leaf.shape[:1] != (count,):  # time steps or samples would each be a micro-batch
                 expected = f"have leaves with a leading axis of {count} (micro-batches)"
@@ -112,7 +114,7 @@ def accumulated(gradient: Callable[..., tuple[Array, Any]], count: int) -> Calla
         if count == 1:
             return first
 
-        def add(sums: Any, one: Any) -> tuple[Any, None]:
+        def add(sums: PyTree, one: PyTree) -> tuple[Any, None]:
             return jax.tree.map(jnp.add, sums, gradient(params, scale, *one)), None
 
         sums, _ = jax.lax.scan(add, first, jax.tree.map(lambda leaf: leaf[1:], batch))
@@ -121,7 +123,7 @@ def accumulated(gradient: Callable[..., tuple[Array, Any]], count: int) -> Calla
     return mean
 
 
-def update(state: OptimiserState, gradients: Any, optimiser: Any, precision: Precision) -> OptimiserState:
+def update(state: OptimiserState, gradients: Params, optimiser: Any, precision: Precision) -> OptimiserState:
     """Parameters, optimiser state and loss scale after a step."""
     import optax
 

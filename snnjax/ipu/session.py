@@ -10,8 +10,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jaxtyping import PyTree
 
 from snnjax._check import check_choice, check_integer, check_switches, fail
+from snnjax._types import Params
 from snnjax.ipu import _training
 from snnjax.ipu._training import REPLICAS, Loss, OptimiserState
 from snnjax.ipu.device import PLATFORM
@@ -35,10 +37,10 @@ class _Step:
     session: "Session"
     _checked: set[Any] = field(default_factory=set)
 
-    def lower(self, state: Any, batch: Any) -> Any:
+    def lower(self, state: PyTree, batch: PyTree) -> jax.stages.Lowered:
         return self.jitted.lower(state, batch)
 
-    def __call__(self, state: Any, batch: Any) -> Any:
+    def __call__(self, state: PyTree, batch: PyTree) -> PyTree:
         self.session.check_runs("optimize")
         if self.session.limits_memory:
             leaves, structure = jax.tree.flatten((state, batch))
@@ -124,7 +126,7 @@ class Session:
             "precision": self.precision,
         }
 
-    def compile(self, function: Callable[..., Any], *args: Any) -> jax.stages.Compiled:
+    def compile(self, function: Callable[..., Any], *args: PyTree) -> jax.stages.Compiled:
         """Compile a function for arguments like these (arrays or `jax.ShapeDtypeStruct`).
 
         Raises:
@@ -137,7 +139,7 @@ class Session:
         self.check_memory("compile", compiled)
         return compiled
 
-    def execute(self, compiled: jax.stages.Compiled, *args: Any) -> Any:
+    def execute(self, compiled: jax.stages.Compiled, *args: PyTree) -> PyTree:
         """Run what `compile` returned.
 
         Raises:
@@ -148,7 +150,7 @@ class Session:
         return compiled(*jax.tree.map(self._placed, args))
 
     def optimize(
-        self, loss: Loss, optimiser: Any, params: Any
+        self, loss: Loss, optimiser: Any, params: Params
     ) -> tuple[OptimiserState, Callable[[OptimiserState, Any], tuple[OptimiserState, jax.Array]]]:
         """Make a training state and a jitted ``step(state, batch) -> (state, loss)`` that donates its state.
 
@@ -181,7 +183,7 @@ class Session:
         step = _training.make_step(loss, optimiser, precision, replicas=self.num_ipus, **options)
         everywhere, shared = self._sharding(PartitionSpec()), self._sharding(PartitionSpec(REPLICAS))
         if self.num_ipus > 1:
-            specs = {"in_specs": (everywhere.spec, shared.spec), "out_specs": everywhere.spec}
+            specs = {"in_specs": (PartitionSpec(), PartitionSpec(REPLICAS)), "out_specs": PartitionSpec()}
             step = jax.shard_map(step, mesh=self.mesh, **specs)
         options = {"compiler_options": self._options(), "donate_argnums": 0}
         jitted = jax.jit(step, in_shardings=(everywhere, shared), **options)
@@ -246,7 +248,7 @@ class Session:
             hint = "Use it as a context manager"
             fail(f"Session.{method}: `session` must be initialized, got one that is not. {hint}.")
 
-    def _sharding(self, spec: PartitionSpec) -> Any:
+    def _sharding(self, spec: PartitionSpec) -> jax.sharding.Sharding:
         if self.num_ipus == 1:
             return jax.sharding.SingleDeviceSharding(self._devices[0])
         return NamedSharding(self.mesh, spec)
@@ -255,17 +257,17 @@ class Session:
         """The compiler options."""
         return {"ipu_half_partials": "true"} if self.enable_half_partials else None
 
-    def _described(self, leaf: Any) -> Any:
+    def _described(self, leaf: Any) -> object:
         """An argument's shape, dtype and sharding in this session, whatever its type and wherever it is."""
         if not hasattr(leaf, "shape"):
             return leaf
         weak = getattr(leaf, "weak_type", False)
         return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=self._place_of(leaf), weak_type=weak)
 
-    def _placed(self, leaf: Any) -> Any:
+    def _placed(self, leaf: object) -> object:
         return jax.device_put(leaf, self._place_of(leaf)) if hasattr(leaf, "shape") else leaf
 
-    def _place_of(self, leaf: Any) -> Any:
+    def _place_of(self, leaf: object) -> jax.sharding.Sharding:
         known = getattr(leaf, "sharding", None)
         if known is not None and known.device_set == set(self._devices):
             return known

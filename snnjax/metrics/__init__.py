@@ -9,9 +9,9 @@ from snnjax.metrics.activity import mean_activity as mean_activity
 from snnjax.metrics.activity import silent_layers as silent_layers
 from snnjax.metrics.classification import accuracy as accuracy
 from snnjax.metrics.classification import predictions as predictions
+from snnjax.metrics.decode import class_first_spikes as class_first_spikes
 from snnjax.metrics.decode import class_maxima as class_maxima
 from snnjax.metrics.decode import class_sums as class_sums
-from snnjax.metrics.decode import first_spike_times as first_spike_times
 from snnjax.metrics.diverged import diverged as diverged
 from snnjax.metrics.gradient_share import GradientShare as GradientShare
 from snnjax.metrics.gradient_share import gradient_share as gradient_share

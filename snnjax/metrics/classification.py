@@ -12,9 +12,9 @@ from snnjax.metrics.decode import (
     as_step_labels,
     check_dense,
     check_outputs,
+    class_first_spikes,
     class_maxima,
     class_sums,
-    first_spike_times,
     has_label,
 )
 
@@ -51,7 +51,7 @@ def predictions(
         check_dense("predictions", outputs, lengths)
         return jnp.argmax(cast(Array, outputs), axis=-1).astype(jnp.int32)
     if decoder == "first_spike":
-        return jnp.argmin(first_spike_times(outputs, lengths), axis=-1).astype(jnp.int32)
+        return jnp.argmin(class_first_spikes(outputs, lengths), axis=-1).astype(jnp.int32)
     scores = class_sums(outputs, lengths) if decoder == "sum" else class_maxima(outputs, lengths)
     return jnp.argmax(scores, axis=-1).astype(jnp.int32)
 

@@ -23,8 +23,8 @@ from snnjax._check import (
     fail,
     type_words,
 )
+from snnjax._sparse_spikes import SparseSpikes, check_spikes, in_range, values_of
 from snnjax._types import as_int32, steps_within, upcast
-from snnjax.sparse_spikes import SparseSpikes, check_spikes, in_range, values_of
 
 _CLASSES = "Number the classes from 0, and give the readout one output for each"
 
@@ -151,7 +151,7 @@ def class_maxima(
     return jnp.where(jnp.any(valid, axis=0)[:, None], best, 0)
 
 
-def first_spike_times(
+def class_first_spikes(
     outputs: Outputs, lengths: Integer[Array, " batch"] | None = None
 ) -> Float[Array, "batch classes"]:
     """Find the step of each class's first spike, or the sequence's length for a class that never spikes.
@@ -165,11 +165,11 @@ def first_spike_times(
 
     Example:
         >>> import jax.numpy as jnp
-        >>> from snnjax.metrics import first_spike_times
-        >>> first_spike_times(jnp.array([[[0.0, 0.0]], [[0.0, 1.0]], [[0.0, 1.0]]]))
+        >>> from snnjax.metrics import class_first_spikes
+        >>> class_first_spikes(jnp.array([[[0.0, 0.0]], [[0.0, 1.0]], [[0.0, 1.0]]]))
         Array([[3., 1.]], dtype=float32)
     """
-    check_outputs("first_spike_times", outputs, lengths)
+    check_outputs("class_first_spikes", outputs, lengths)
     valid = _is_valid(outputs, lengths)
     if isinstance(outputs, SparseSpikes):
         return _list_first_times(outputs, valid, num_valid_steps(outputs, lengths))
@@ -243,5 +243,5 @@ def _list_first_times(spikes: SparseSpikes, valid: Array, num_steps: Array) -> A
     second = jnp.minimum(lists.extreme(later, never, largest=False), end)
     until_first = jnp.maximum(lists.of(first) - step, 0)
     slope = jnp.where(step == lists.of(first), lists.of(second) - step, until_first)
-    # The value is `first`, and the gradient comes from a sum that is 0 (see `first_spike_times` for its slope).
+    # The value is `first`, and the gradient comes from a sum that is 0 (see `class_first_spikes` for its slope).
     return first - lists.add(slope * (values - jax.lax.stop_gradient(values)))

@@ -11,14 +11,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Integer
 
 from snnjax._check import concrete, fail, short_repr
+from snnjax._sparse_spikes import SparseSpikes
 from snnjax._types import Signal, accumulation_dtype, steps_within
 from snnjax.blocks.block import Context, flat
 from snnjax.blocks.spiking import Spiking
-from snnjax.graph import Network, Node
+from snnjax.graph.containers import Node
 from snnjax.graph.fused import Arrays
-from snnjax.graph.network import Params, State, Stats, params_dtype
+from snnjax.graph.network import Network, Params, State, Stats, checked_call, params_dtype, run_checked
 from snnjax.ops._glif_step import align
-from snnjax.sparse_spikes import SparseSpikes
 
 _OP = "gradient_share"
 
@@ -109,7 +109,7 @@ def gradient_share(
     if not callable(loss):
         fail(f"gradient_share: `loss` must be a function, got {short_repr(loss)}. Pass one of snnjax.losses.")
     full = dataclasses.replace(network, nodes=tuple(map(in_full, network.nodes)))
-    arrays, signals, lengths = full.checked(params, state, stats, inputs, lengths)
+    arrays, signals, lengths = checked_call(full, params, state, stats, inputs, lengths)
     steps, batch = next(iter(signals.values())).shape[:2]
     valid = steps_within(steps, jnp.full(batch, steps) if lengths is None else lengths)
     measured = spike_gradients(full, arrays, signals, lengths, loss, labels)
@@ -171,7 +171,7 @@ def _scan(
 ) -> tuple[Array, dict[str, Array]]:
     """The output of a network without lists, and the distances of its neurons from the threshold."""
     context = Context(lengths, None, {}, offsets, record=("membranes",))
-    output, _ = network.run(arrays, signals, context)
+    output, _ = run_checked(network, arrays, signals, context)
     return output.output, output.membranes
 
 
@@ -202,7 +202,9 @@ def in_full(node: Node) -> Node:
                 "Make one without it: the same parameters fit."
             )
         surrogate = dataclasses.replace(surrogate, cutoff=0.0)
-        neuron = neuron._replace(surrogate=surrogate, inner_surrogate=surrogate if has_own else None)
+        neuron = dataclasses.replace(
+            neuron, surrogate=surrogate, inner_surrogate=surrogate if has_own else None
+        )
     return node._replace(block=dataclasses.replace(block, neuron=neuron, capacity=None))
 
 

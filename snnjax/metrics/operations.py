@@ -12,6 +12,9 @@ from jaxtyping import Array, Float, Integer, Shaped
 
 from snnjax._check import check_shape, fail
 from snnjax._quantised import unscaled
+from snnjax._sparse_spikes import SparseSpikes, in_range, values_of
+from snnjax.blocks._sparse import Sparse
+from snnjax.blocks._synaptic import Synaptic
 from snnjax.blocks.block import Block, Shape
 from snnjax.blocks.delay import Delayed
 from snnjax.blocks.join import Join
@@ -19,13 +22,9 @@ from snnjax.blocks.late import Late
 from snnjax.blocks.linear import Linear, Product
 from snnjax.blocks.pool import Flattened, Pooled
 from snnjax.blocks.rate_pool import RatePool
-from snnjax.blocks.sparse import Sparse
-from snnjax.blocks.synaptic import Synaptic
-from snnjax.graph import Network
 from snnjax.graph.check import are_weights, check_params
-from snnjax.graph.network import Params, Stats
+from snnjax.graph.network import Network, Params, Stats
 from snnjax.metrics.decode import check_lengths, check_outputs, class_sums
-from snnjax.sparse_spikes import SparseSpikes, in_range, values_of
 
 
 class SynapticOperations(NamedTuple):

@@ -11,7 +11,7 @@ from jaxtyping import Array, ArrayLike, Float
 
 from snnjax._arguments import explained
 from snnjax._check import check_kept, concrete, fail, short_repr
-from snnjax._types import accumulation_dtype
+from snnjax._types import Unchecked, accumulation_dtype
 
 # One value for all, or a range (low, high) from which each neuron's value is drawn uniformly.
 Constant = float | tuple[float, float]
@@ -54,7 +54,7 @@ def decay_to_raw(decay: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
 
 
 @jax.custom_jvp
-def within(value: Float[Array, "..."], low: Any, high: Any) -> Float[Array, "..."]:
+def within(value: Float[Array, "..."], low: float, high: float) -> Float[Array, "..."]:
     """Clip a constant to bounds; its derivative stays 1 outside, so that a learned one cannot get stuck there.
 
     The bounds have no derivative.
@@ -107,7 +107,7 @@ def draw_raw_decay(key: Array, decay: Constant, num_neurons: int | None, dtype: 
     return decay_to_raw(draw(key, decay, num_neurons, accumulation_dtype(dtype))).astype(dtype)
 
 
-def check_constant(op: str, argument: str, value: Any) -> None:
+def check_constant(op: str, argument: str, value: Unchecked) -> None:
     """Check that `value` is a number or a range (low, high)."""
     ends = value if isinstance(value, tuple) else (value, value)
     numeric = len(ends) == 2 and all(isinstance(end, numbers.Real) for end in ends)
@@ -116,7 +116,7 @@ def check_constant(op: str, argument: str, value: Any) -> None:
         fail(f"{op}: `{argument}` must be a number or a range (low, high), got {actual}. {hint}.")
 
 
-def check_decay(op: str, argument: str, value: Any, is_fixed: bool) -> None:
+def check_decay(op: str, argument: str, value: Unchecked, is_fixed: bool) -> None:
     """Check that `value` is a number or a range between 0 and 1, both of which only a fixed number may be."""
     check_constant(op, argument, value)
     low, high = value if isinstance(value, tuple) else (value, value)

@@ -26,10 +26,11 @@ class GLIF(NamedTuple):
     other constants are part of the fused op; layers with others are scanned.
 
     Example:
+        >>> import dataclasses
         >>> import jax.numpy as jnp
         >>> from snnjax import neurons
         >>> half = neurons.GLIFConstants(jnp.array(0.5), jnp.array(1.0), jnp.array(0.5))
-        >>> neuron = neurons.lif()._replace(glif=neurons.GLIF(lambda params: half))
+        >>> neuron = dataclasses.replace(neurons.lif(), glif=neurons.GLIF(lambda params: half))
         >>> neuron.step(None, neurons.LIFState(jnp.array([[1.5]])), jnp.array([[2.0]]))[0].v
         Array([[1.25]], dtype=float32)
 

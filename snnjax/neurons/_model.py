@@ -6,10 +6,19 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax.typing import DTypeLike
-from jaxtyping import Array
+from jaxtyping import Array, PyTree
 
 from snnjax._check import check_choice, check_integer, check_switches, fail
-from snnjax._types import RESET_TIMES, RESETS, SPIKE_SOURCES, Params, accumulation_dtype, upcast
+from snnjax._types import (
+    RESET_TIMES,
+    RESETS,
+    SPIKE_SOURCES,
+    Params,
+    Stats,
+    Unchecked,
+    accumulation_dtype,
+    upcast,
+)
 from snnjax.neurons._constants import check_constant, check_decay, draw, draw_raw_decay, raw_to_decay
 from snnjax.neurons._glif import GLIF, check_form
 from snnjax.neurons._neuron import OWNERS, Neuron, no_stats
@@ -123,25 +132,25 @@ def given_of(
 def draws_of(own: Given) -> dict[str, Any]:
     """The fields of a `Neuron` by which its constants are drawn."""
     stats = Bound(draw_stats, given=own) if any(own.drawn) else no_stats
-    return {"init": Bound(draw_params, given=own), "init_stats": stats, "per": own.per}
+    return {"init": Bound(draw_params, given=own), "initial_stats": stats, "per": own.per}
 
 
-def draw_params(key: Array, num_neurons: int, dtype: DTypeLike = jnp.float32, *, given: Given) -> Any:
+def draw_params(key: Array, num_neurons: int, dtype: DTypeLike = jnp.float32, *, given: Given) -> Params:
     """The constants that are learned: each is one value, or drawn for each neuron from a range (low, high)."""
     return _drawn(key, num_neurons, dtype, given, given.learned)
 
 
-def draw_stats(key: Array, num_neurons: int, *, given: Given) -> Any:
+def draw_stats(key: Array, num_neurons: int, *, given: Given) -> Stats:
     """The constants that are drawn and not learned."""
     return _drawn(key, num_neurons, jnp.float32, given, given.drawn)
 
 
-def _drawn(key: Array, num_neurons: int, dtype: DTypeLike, given: Given, wanted: tuple[bool, ...]) -> Any:
+def _drawn(key: Array, num_neurons: int, dtype: DTypeLike, given: Given, wanted: tuple[bool, ...]) -> PyTree:
     num_neurons = check_integer("Neuron.init", "num_neurons", num_neurons, 0)
     parameters, owners = given.parameters, None if given.per == "layer" else num_neurons
     keys = jax.random.split(key, len(parameters)) if len(parameters) > 1 else [key]
 
-    def value(key: Array, parameter: Parameter, initial: Any, is_wanted: bool) -> Array | None:
+    def value(key: Array, parameter: Parameter, initial: Unchecked, is_wanted: bool) -> Array | None:
         make = draw_raw_decay if parameter.is_decay else draw
         return make(key, initial, owners, dtype) if is_wanted else None
 
@@ -150,7 +159,7 @@ def _drawn(key: Array, num_neurons: int, dtype: DTypeLike, given: Given, wanted:
 
 def state_at_zero(
     params: Params, batch: int, num_neurons: int, dtype: DTypeLike = jnp.float32, *, kind: type[Any]
-) -> Any:
+) -> Params:
     """A state of zeros, in at least float32."""
     del params
     return kind(*(at_zero(batch, num_neurons, dtype) for _ in kind._fields))
@@ -160,11 +169,11 @@ def values_of(params: Params, given: Given) -> tuple[Array, ...]:
     """The physical values of all constants: numbers, and what params hold; decays in the accumulation dtype."""
     dtype = next((accumulation_dtype(leaf.dtype) for leaf in jax.tree.leaves(params)), jnp.result_type(float))
 
-    def value(own: Array | None, parameter: Parameter, initial: Any, is_held: bool) -> Array:
+    def value(own: Array | None, parameter: Parameter, initial: Unchecked, is_held: bool) -> Array:
         if own is not None:
             return raw_to_decay(upcast(own)) if parameter.is_decay else own
         if is_held:
-            hint = "Use neuron.init, and neuron.merged(params, stats) with what neuron.init_stats draws"
+            hint = "Use neuron.init, and neuron.merged(params, stats) with what neuron.initial_stats draws"
             fail(f"{given.op}: `params` must hold the {parameter.argument} of each neuron, got None. {hint}.")
         return jnp.asarray(initial, dtype)
 
@@ -173,7 +182,7 @@ def values_of(params: Params, given: Given) -> tuple[Array, ...]:
 
 
 def constants_of(
-    params: Params, *, given: Given, function: Callable[..., GLIFConstants], **switches: Any
+    params: Params, *, given: Given, function: Callable[..., GLIFConstants], **switches: object
 ) -> GLIFConstants:
     """The constants of the generalised LIF equation."""
     return function(*values_of(params, given), **switches)

@@ -3,12 +3,13 @@
 import functools
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax.typing import DTypeLike
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 
 from snnjax._check import check_array, check_choice, check_shape, fail, plural, short_repr
 from snnjax._types import Params, State, Stats, accumulation_dtype, upcast
@@ -20,6 +21,7 @@ from snnjax.surrogates import Surrogate, superspike
 
 # Which neurons of an image share their constants: those of a channel, none, or all. The first is the default.
 OWNERS = ("channel", "neuron", "layer")
+_SUPERSPIKE = superspike()
 
 
 def threshold_of_params(params: Params) -> Array:
@@ -32,16 +34,40 @@ def no_stats(key: Array, num_neurons: int) -> None:
     del key, num_neurons
 
 
-class Neuron(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class _Traits:
+    """What few models say of themselves, with what holds for all others."""
+
+    spikes: bool = True  # else the output is the membrane
+    # The surrogate of the spikes that `integrate` computes from the previous membrane, if it does.
+    inner_surrogate: Surrogate | None = None
+    glif: GLIF | None = None
+    # (key, num_neurons) -> the constants that are drawn and not learned, in the form of the params; None for none
+    initial_stats: Callable[..., Any] = no_stats
+    # Whether one set of constants belongs to a "channel" of an image, a "neuron" or the "layer": `init` draws so many.
+    per: str = "channel"
+    # The arguments of the function of this name that made the neuron, by name; none for one's own.
+    arguments: tuple[tuple[str, Any], ...] = ()
+    # All steps at once: (params, state, currents[time, batch, neurons], valid[time, batch] or None)
+    # -> (membranes[time, batch, neurons], thresholds, state after the last valid step). Other currents are 0.
+    sequence: Callable[..., tuple[Array, Array, Any]] | None = None
+    num_steps: int | None = None  # of every sequence, of neurons that need all of its steps
+    # The least and the largest value of a spike. A graded spike is the membrane in units of twice the threshold,
+    # rounded and clipped to these values, so that it is not 0 where the membrane is above the threshold.
+    levels: tuple[int, int] = (0, 1)
+
+
+@dataclass(frozen=True)
+class Neuron(_Traits):
     """A neuron model: pure functions of its `params` and `state`, both NamedTuples of arrays.
 
-    The params hold what is learned and nothing else. Other constants are numbers, or drawn by `init_stats`; `merged`
+    The params hold what is learned and nothing else. Other constants are numbers, or drawn by `initial_stats`; `merged`
     gives the functions both: ``neuron.merged(params, stats)`` takes the place of `params`.
 
     A model states its equation as `glif`, which is fast on every device, or as `integrate`. `step` is ``advance``, then
     ``spikes = [membrane > threshold]`` with the surrogate derivative, or graded ones (`levels`), then ``finish``. A
-    network that passes spikes on as lists calls both itself, so an `integrate` or a `fire` set by ``_replace`` takes
-    the place of `glif` in it too. A model without reset may state `sequence`, which networks call in place of its
+    network that passes spikes on as lists calls both itself, so an `integrate` or a `fire` set by `dataclasses.replace`
+    takes the place of `glif` in it too. A model without reset may state `sequence`, which networks call in place of its
     steps.
 
     Example:
@@ -64,25 +90,8 @@ class Neuron(NamedTuple):
     # (state after the step, spikes[batch, neurons]) -> new state, of neurons whose state depends on these spikes
     fire: Callable[[Any, Array], Any] | None = None
     threshold: Callable[[Any], Array] = threshold_of_params  # (params) -> resting threshold [neurons]
-    surrogate: Surrogate = superspike()  # surrogate of the spikes
+    surrogate: Surrogate = _SUPERSPIKE  # of the spikes
     rest: float = 0.0  # the membrane at rest without input, in the unit of the threshold
-    spikes: bool = True  # else the output is the membrane
-    # The surrogate of the spikes that `integrate` computes from the previous membrane, if it does.
-    inner_surrogate: Surrogate | None = None
-    glif: GLIF | None = None
-    # (key, num_neurons) -> the constants that are drawn and not learned, in the form of the params; None for none
-    init_stats: Callable[..., Any] = no_stats
-    # Whether one set of constants belongs to a "channel" of an image, a "neuron" or the "layer": `init` draws so many.
-    per: str = "channel"
-    # The arguments of the function of this name that made the neuron, by name; none for one's own.
-    arguments: tuple[tuple[str, Any], ...] = ()
-    # All steps at once: (params, state, currents[time, batch, neurons], valid[time, batch] or None)
-    # -> (membranes[time, batch, neurons], thresholds, state after the last valid step). Other currents are 0.
-    sequence: Callable[..., tuple[Array, Array, Any]] | None = None
-    num_steps: int | None = None  # of every sequence, of neurons that need all of its steps
-    # The least and the largest value of a spike. A graded spike is the membrane in units of twice the threshold,
-    # rounded and clipped to these values, so that it is not 0 where the membrane is above the threshold.
-    levels: tuple[int, int] = (0, 1)
 
     @property
     def is_graded(self) -> bool:
@@ -101,14 +110,14 @@ class Neuron(NamedTuple):
         )
         return None if is_replaced or self.glif is None or self.glif.conventions else self.glif
 
-    def merged(self, params: Params, stats: Stats) -> Any:
+    def merged(self, params: Params, stats: Stats) -> Params:
         """The params with what stats hold in place of None, in the same dtype.
 
         Example:
             >>> import jax
             >>> from snnjax import neurons
             >>> neuron = neurons.lif(decay=(0.8, 0.95))
-            >>> stats = neuron.init_stats(jax.random.key(0), 3)
+            >>> stats = neuron.initial_stats(jax.random.key(0), 3)
             >>> neuron.merged(neuron.init(jax.random.key(0), 3), stats).raw_decay.shape
             (3,)
         """
@@ -150,7 +159,7 @@ class Neuron(NamedTuple):
         membranes, thresholds, after = self.sequence(params, state, upcast(inputs)[None], None)
         return membranes[0], thresholds, after
 
-    def finish(self, state: State, spikes: Array) -> Any:
+    def finish(self, state: State, spikes: Array) -> State:
         """The state after the step and its spikes, from that of `advance`."""
         return state if self.fire is None else self.fire(state, spikes)
 
@@ -187,12 +196,12 @@ def num_owners(neuron: Neuron, shape: tuple[int, ...]) -> int:
     return {"channel": shape[-1], "neuron": math.prod(shape), "layer": 1}[neuron.per]
 
 
-def drawn(neuron: Neuron, key: Array, num_neurons: int, dtype: DTypeLike = jnp.float32) -> Any:
+def drawn(neuron: Neuron, key: Array, num_neurons: int, dtype: DTypeLike = jnp.float32) -> Params:
     """All constants of a neuron that are no numbers, learned or not."""
-    return neuron.merged(neuron.init(key, num_neurons, dtype), neuron.init_stats(key, num_neurons))
+    return neuron.merged(neuron.init(key, num_neurons, dtype), neuron.initial_stats(key, num_neurons))
 
 
-def for_each(neuron: Neuron, params: Params, stats: Stats, shape: tuple[int, ...]) -> Any:
+def for_each(neuron: Neuron, params: Params, stats: Stats, shape: tuple[int, ...]) -> PyTree:
     """Params and stats merged, with one set of constants for each neuron of `shape`.
 
     `params` may be None if nothing is learned.
@@ -219,13 +228,13 @@ _FEW, _MORE = 2, 3
 
 
 @functools.cache
-def _few(neuron: Neuron) -> Any:
+def _few(neuron: Neuron) -> PyTree:
     """The params of few neurons, without arrays."""
     return jax.eval_shape(lambda: neuron.init(jax.random.key(0), _FEW))
 
 
 @functools.cache
-def _axes(neuron: Neuron) -> Any:
+def _axes(neuron: Neuron) -> PyTree:
     """The axis of each constant that is as long as there are neurons, None for those without."""
     few, more = (
         jax.eval_shape(lambda count=count: drawn(neuron, jax.random.key(0), count)) for count in (_FEW, _MORE)
@@ -245,7 +254,7 @@ def _axis(name: str, few: tuple[int, ...], more: tuple[int, ...]) -> int | None:
     return found[0] if found else None
 
 
-def check_spiking(op: str, neuron: Any) -> None:
+def check_spiking(op: str, neuron: object) -> None:
     """Check that `neuron` is a `Neuron` that spikes."""
     if not isinstance(neuron, Neuron):
         refuse_simulated(op, "neuron", neuron)
@@ -263,7 +272,7 @@ def check_spiking(op: str, neuron: Any) -> None:
         check_form(op, "neuron.glif.", neuron.glif)
 
 
-def refuse_simulated(op: str, argument: str, neuron: Any) -> None:
+def refuse_simulated(op: str, argument: str, neuron: object) -> None:
     """Refuse neurons that only `snnjax.simulate` runs."""
     if isinstance(neuron, SynapticLIF):
         hint = "Run it with snnjax.simulate, or choose neurons.current_lif()"

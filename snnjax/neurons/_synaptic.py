@@ -5,9 +5,11 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Array
 
 from snnjax._check import fail, short_repr
+from snnjax._types import Unchecked
 from snnjax.ops._simulation.records import constants, known, positive
 
 _MOST_STEPS = 2**24  # that the kernels count
@@ -15,7 +17,7 @@ _MOST_STEPS = 2**24  # that the kernels count
 _SAME = 1e-9
 
 
-def in_steps(op: str, refractory: Any, dt: float) -> Array:
+def in_steps(op: str, refractory: ArrayLike, dt: float) -> Array:
     """A refractory period in ms as the nearest number of steps, int32."""
     time = positive(op, "refractory", refractory, or_zero=True)
     steps = np.rint(time / dt)
@@ -28,7 +30,7 @@ def in_steps(op: str, refractory: Any, dt: float) -> Array:
     return jnp.asarray(steps, jnp.int32)
 
 
-def voltages(op: str, **values: Any) -> dict[str, Array]:
+def voltages(op: str, **values: ArrayLike) -> dict[str, Array]:
     """Potentials in mV by name."""
     found = {name: known(op, name, value) for name, value in values.items()}
     _check_reset(op, found["reset"], found["threshold"])
@@ -44,7 +46,7 @@ def _check_reset(op: str, reset: np.ndarray, threshold: np.ndarray) -> None:
         fail(f"{op}: `reset` must be at most the threshold, {most:g}, got {own:g}. Do not swap the two.")
 
 
-def sequence(op: str, name: str, values: Any) -> Sequence[Any]:
+def sequence(op: str, name: str, values: Unchecked) -> Sequence[Any]:
     """One value for each receptor, of which there is at least one."""
     if not isinstance(values, tuple | list) or not values:
         hint = "Pass one for each receptor, such as (5.0, 10.0)"

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from jax.typing import ArrayLike
 
 from snnjax._arguments import explained
 from snnjax._check import fail
@@ -13,13 +14,13 @@ from snnjax.ops._simulation.records import SynapticLIF, constants, known, positi
 @explained
 def coba_lif(
     *,
-    tau: Any,
+    tau: ArrayLike,
     synaptic_taus: tuple[Any, ...],
     reversals: tuple[Any, ...],
-    rest: Any,
-    threshold: Any,
-    reset: Any,
-    refractory: Any,
+    rest: ArrayLike,
+    threshold: ArrayLike,
+    reset: ArrayLike,
+    refractory: ArrayLike,
     dt: float,
 ) -> SynapticLIF:
     r"""Make leaky neurons with synaptic conductances (COBA), which `snnjax.simulate` integrates by exponential Euler.

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from jax.typing import ArrayLike
 
 from snnjax._arguments import explained
 from snnjax.neurons._synaptic import decays, effect_on_membrane, in_steps, sequence, stacked, voltages
@@ -12,12 +13,12 @@ from snnjax.ops._simulation.records import SynapticLIF, constants, positive, ste
 @explained
 def cuba_lif(
     *,
-    tau: Any,
+    tau: ArrayLike,
     synaptic_taus: tuple[Any, ...],
-    rest: Any,
-    threshold: Any,
-    reset: Any,
-    refractory: Any,
+    rest: ArrayLike,
+    threshold: ArrayLike,
+    reset: ArrayLike,
+    refractory: ArrayLike,
     dt: float,
 ) -> SynapticLIF:
     r"""Make leaky neurons with synaptic currents (CUBA), which `snnjax.simulate` integrates exactly.

@@ -51,8 +51,8 @@ _MODEL = Model(
 @explained
 def current_lif(
     decay: Constant = 0.9,
-    synapse_decay: Constant = 0.8,
     threshold: Constant = 1.0,
+    synapse_decay: Constant = 0.8,
     *,
     per: str = "channel",
     surrogate: str | Surrogate = "superspike",

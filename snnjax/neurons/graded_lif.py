@@ -1,5 +1,6 @@
 """LIF neurons with graded spikes: integers, or -1, 0 and 1."""
 
+import dataclasses
 from typing import Any, NamedTuple
 
 import jax
@@ -43,9 +44,9 @@ _INTEGER, _TERNARY = (
 
 @explained
 def integer_lif(
-    largest: int = 4,
     decay: Constant = 0.9,
     threshold: Constant = 1.0,
+    largest: int = 4,
     *,
     per: str = "channel",
     surrogate: str | Surrogate = "boxcar",
@@ -149,7 +150,8 @@ def _graded(model: Model, arguments: dict[str, Any], levels: tuple[int, int], sh
     assert plain.glif is not None
     attached = plain.glif.reset != "none" and not plain.glif.detach_reset
     bound = {"form": plain.glif, "levels": levels, "share": share, "surrogate": plain.surrogate}
-    return plain._replace(
+    return dataclasses.replace(
+        plain,
         integrate=Bound(_integrate, **bound),
         threshold=Bound(_first_level, of=plain.threshold, share=share),
         inner_surrogate=plain.surrogate if attached else None,

@@ -1,5 +1,6 @@
 """Integrate-and-fire neurons, without leak."""
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -93,7 +94,8 @@ def integrate_and_fire(
     if initial == 0:
         return neuron
     charged = Bound(_charged, share=float(initial), threshold=neuron.threshold)
-    return neuron._replace(initial_state=charged, arguments=(*neuron.arguments, ("initial", float(initial))))
+    arguments = (*neuron.arguments, ("initial", float(initial)))
+    return dataclasses.replace(neuron, initial_state=charged, arguments=arguments)
 
 
 def _charged(

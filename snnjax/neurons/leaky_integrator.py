@@ -1,5 +1,6 @@
 """Leaky integrators: membranes without spikes."""
 
+import dataclasses
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -67,4 +68,4 @@ def leaky_integrator(
         >>> neuron.step(params, state, jnp.array([[2.0]]))[1]
         Array([[1.5]], dtype=float32)
     """
-    return glif_neuron(_MODEL, locals())._replace(spikes=False)
+    return dataclasses.replace(glif_neuron(_MODEL, locals()), spikes=False)

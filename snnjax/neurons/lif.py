@@ -62,7 +62,7 @@ def lif(
 
     Args:
         decay: fraction of the membrane kept per step, between 0 and 1: a number, or a range (low, high) from which
-            `init` draws it if it is learned, else `init_stats`.
+            `init` draws it if it is learned, else `initial_stats`.
         threshold: a number or a range, in the unit of the membrane.
         per: whether constants that are learned or drawn belong to a "channel" (the last axis: of an image; of flat
             neurons each is one), a "neuron", or the "layer". Other constants are numbers.

@@ -1,5 +1,7 @@
 """Leaky integrators without reset, computed for all time steps at once by an associative scan."""
 
+import dataclasses
+from collections.abc import Iterable
 from typing import Any
 
 import jax
@@ -54,7 +56,7 @@ def parallel_in_time(neuron: Neuron) -> Neuron:
             f"parallel_in_time: `neuron` must have a state that its spikes do not change, got {neuron.name}. "
             "Pass reset='none' to a neuron without adaptation."
         )
-    return neuron._replace(sequence=Bound(_scan, form=neuron.fused))
+    return dataclasses.replace(neuron, sequence=Bound(_scan, form=neuron.fused))
 
 
 def _jumps(neuron: Neuron) -> bool:
@@ -117,7 +119,7 @@ def _of_row(row: list[Array], state: State, added: Array) -> Array:
     return _sum(factor * own for factor, own in zip(row, state, strict=True)) + added
 
 
-def _sum(terms: Any) -> Array:
+def _sum(terms: Iterable[Array]) -> Array:
     first, *others = terms
     for other in others:
         first = first + other

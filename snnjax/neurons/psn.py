@@ -175,7 +175,12 @@ def sliding_psn(order: int, threshold: Constant = 1.0, *, surrogate: str | Surro
 
 
 def _of_all_steps(
-    op: str, num_steps: int, threshold: float, surrogate: Any, order: int | None, mask_share: float
+    op: str,
+    num_steps: int,
+    threshold: float,
+    surrogate: str | Surrogate,
+    order: int | None,
+    mask_share: float,
 ) -> Neuron:
     num_steps = check_integer(op, "num_steps", num_steps, 1)
     if not isinstance(threshold, int | float) or math.isnan(threshold):

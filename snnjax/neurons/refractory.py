@@ -1,6 +1,6 @@
 """An absolute refractory period for any neuron."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -8,6 +8,7 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Int
 
 from snnjax._check import check_integer
+from snnjax._types import Params, State
 from snnjax.neurons._neuron import Neuron, check_spiking, drawn, no_stats
 from snnjax.neurons._step import Bound
 from snnjax.ops._glif_step import align
@@ -17,13 +18,13 @@ from snnjax.surrogates import Surrogate
 class RefractoryParams(NamedTuple):
     """The parameters of `refractory`."""
 
-    neuron: Any  # the parameters of the wrapped neuron
+    neuron: Params  # the parameters of the wrapped neuron
 
 
 class RefractoryState(NamedTuple):
     """The state of `refractory`."""
 
-    neuron: Any  # the state of the wrapped neuron
+    neuron: State  # the state of the wrapped neuron
     remaining: Int[Array, "batch neurons"]  # int32, steps until the neuron may spike again
 
 
@@ -65,7 +66,7 @@ def refractory(neuron: Neuron, steps: int) -> Neuron:
         neuron.surrogate,
         neuron.rest,
         inner_surrogate=_inner_surrogate(neuron),
-        init_stats=no_stats if neuron.init_stats is no_stats else Bound(_init_stats, **bound),
+        initial_stats=no_stats if neuron.initial_stats is no_stats else Bound(_init_stats, **bound),
         per=neuron.per,
         levels=neuron.levels,
     )
@@ -86,7 +87,7 @@ class _UnfinishedState(NamedTuple):
     """The state of a step before its spikes are known."""
 
     before: RefractoryState
-    after: Any  # of the wrapped neuron, without regard to the period
+    after: State  # of the wrapped neuron, without regard to the period
 
 
 def _init(
@@ -96,7 +97,7 @@ def _init(
 
 
 def _init_stats(key: Array, num_neurons: int, *, neuron: Neuron) -> RefractoryParams:
-    return RefractoryParams(neuron.init_stats(key, num_neurons))
+    return RefractoryParams(neuron.initial_stats(key, num_neurons))
 
 
 def _threshold(params: RefractoryParams, *, neuron: Neuron) -> Array:

@@ -65,8 +65,8 @@ _MODEL = Model(
 @explained
 def resonate_and_fire(
     decay: Constant = 0.98,
-    frequency: Constant = FREQUENCY_RANGE,
     threshold: Constant = 1.0,
+    frequency: Constant = FREQUENCY_RANGE,
     *,
     per: str = "channel",
     surrogate: str | Surrogate = "superspike",

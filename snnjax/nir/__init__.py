@@ -20,9 +20,8 @@ import numpy as np
 from snnjax._check import check_choice, fail, short_repr
 from snnjax._quantised import any_quantised
 from snnjax._types import RESETS
-from snnjax.graph import Network
 from snnjax.graph.check import check_params
-from snnjax.graph.network import Params, Stats, params_dtype
+from snnjax.graph.network import Network, Params, Stats, params_dtype
 from snnjax.nir._conventions import CONVENTIONS
 from snnjax.nir._export import graph_of
 from snnjax.nir._file import read_graph
@@ -89,7 +88,7 @@ def to_nir(
     if any_quantised(params):
         hint = "Pass those that quantise_network was given"
         fail(f"to_nir: `params` must have floating-point weights, got int8. {hint}.")
-    if missing := network.init_stats(jax.random.key(0)).keys() - (stats or {}).keys():
+    if missing := network.initial_stats(jax.random.key(0)).keys() - (stats or {}).keys():
         hint = "Pass stats= those of the training"
         fail(f"to_nir: `stats` must hold those of {', '.join(sorted(missing))}, got none. {hint}.")
     network, params, stats = network.fold(params, stats)

@@ -6,16 +6,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from snnjax._check import fail
+from snnjax.blocks._dense import Dense
 from snnjax.blocks.block import Block
 from snnjax.blocks.conv import Convolve
 from snnjax.blocks.delay import Axonal
-from snnjax.blocks.dense import Dense
-from snnjax.blocks.join import Join
 from snnjax.blocks.pool import Flatten, Pool
 from snnjax.blocks.readout import Integrator
 from snnjax.blocks.spiking import Spiking
-from snnjax.graph import Network, Node
-from snnjax.graph.network import Params, Stats
+from snnjax.graph.containers import Node
+from snnjax.graph.network import Network, Params, Stats
 from snnjax.graph.recurrence import Recurrence, given_blocks, recurrences
 from snnjax.nir._layout import Layout, Shape, channels_first
 from snnjax.nir._metadata import written
@@ -83,7 +82,7 @@ class _Graph:
         signals = [self.signals[source] for source in node.sources if source not in self.returning]
         if node.block.is_skipped(train=False):
             self.signals[node.name] = signals[0]
-        elif isinstance(node.block, Join) and node.block.how == "add":
+        elif node.is_sum:
             self.signals[node.name] = signals[0] if len(signals) == 1 else _sum(node.name, signals)
         else:
             writer = _WRITERS.get(type(node.block))

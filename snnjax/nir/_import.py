@@ -20,8 +20,8 @@ from snnjax.blocks.linear import Linear
 from snnjax.blocks.pool import Flatten, flatten
 from snnjax.blocks.readout import integrator
 from snnjax.blocks.spiking import Spiking, spiking
-from snnjax.graph import Network, Node
-from snnjax.graph.network import Params, Stats
+from snnjax.graph.containers import Node
+from snnjax.graph.network import Network, Params, Stats
 from snnjax.graph.recurrence import settled
 from snnjax.nir._check import MAX_NEURONS, per_neuron
 from snnjax.nir._feedback import Feedback, feedback_of

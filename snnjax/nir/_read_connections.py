@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from snnjax._check import fail
+from snnjax.blocks._dense import Dense, dense
 from snnjax.blocks.conv import Convolve, conv1d, conv2d
 from snnjax.blocks.delay import LONGEST_DELAY, Axonal, DelayParams, axonal
-from snnjax.blocks.dense import Dense, dense
 from snnjax.blocks.linear import LinearParams
 from snnjax.blocks.pool import Pool, mean_pool, sum_pool
 from snnjax.nir._check import MAX_NEURONS, integers, numbers, per_neuron

@@ -1,5 +1,6 @@
 """Convert the neurons of a graph: their constants per step, and the scale of their input."""
 
+import dataclasses
 import inspect
 import math
 from typing import Any, NamedTuple
@@ -190,7 +191,7 @@ def cell_of(step: Step, threshold: Step | None, layout: Layout, reading: Reading
     if model.spiking is not None:
         constants.threshold(np.full(size, np.inf) if behind is None else behind)
     cell = constants.cell(model, scale, offset, **switches, **resets)
-    return cell._replace(neuron=cell.neuron._replace(spikes=behind is not None))
+    return cell._replace(neuron=dataclasses.replace(cell.neuron, spikes=behind is not None))
 
 
 def _gains(

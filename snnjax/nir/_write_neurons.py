@@ -120,7 +120,9 @@ def _arguments(where: str, neuron: Neuron) -> dict[str, Any]:
     given, model = dict(neuron.arguments), MODELS.get(neuron.name)
     # Its surrogate, and for a readout whether it spikes, may be others than those of the function.
     replaced = {"surrogate": neuron.surrogate, "spikes": neuron.spikes}
-    if not (model is not None and bool(given) and model.make(**given)._replace(**replaced) == neuron):
+    if not (
+        model is not None and bool(given) and dataclasses.replace(model.make(**given), **replaced) == neuron
+    ):
         fail(
             f"to_nir: `network` must hold only neurons that NIR has: {', '.join(MODELS)}, got "
             f"{neuron.name} in {where}. Replace them, or save the network in a checkpoint of snnjax.train."

@@ -1,19 +1,19 @@
 """Traces: the derivatives of a layer's states with respect to its weights and constants, updated at each step."""
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from snnjax._sparse_spikes import SparseSpikes
 from snnjax._types import State, upcast
 from snnjax.blocks._fire import fire
 from snnjax.blocks.block import Context
 from snnjax.blocks.spiking import Spiking
-from snnjax.graph.chain import ChainLayer
+from snnjax.graph.layers import ChainLayer
 from snnjax.neurons import Neuron
 from snnjax.neurons._neuron import for_each
-from snnjax.sparse_spikes import SparseSpikes
 
 
 class LayerArrays(NamedTuple):
@@ -168,8 +168,8 @@ def advance(
 
 def _fired(layer: ChainLayer, own: LayerArrays, membrane: Array, threshold: Array, second: Any) -> Fired:
     """The spikes of one step and their slopes; the slope of the listed ones is 0 for neurons that are not listed."""
-    block, unit = layer.neuron.block, jnp.ones_like(membrane)
-    if not isinstance(block, Spiking):
+    block, unit = cast(Spiking, layer.neuron.block), jnp.ones_like(membrane)
+    if layer.is_readout:
         return Fired(membrane, unit, membrane, unit)
 
     def both(membrane: Array) -> tuple[Array, Array]:

@@ -7,8 +7,7 @@ from jaxtyping import Array
 
 from snnjax._check import check_real_array, check_shape
 from snnjax._types import Signal
-from snnjax.graph import Network
-from snnjax.graph.network import Params
+from snnjax.graph.network import Network, Params
 
 # (output[batch, outputs], targets) -> scalar
 StepLoss = Callable[[Array, Any], Array]

@@ -12,11 +12,9 @@ from snnjax._quantised import refuse_gradient
 from snnjax._types import upcast
 from snnjax.blocks.late import Late, LateState
 from snnjax.blocks.linear import Product
-from snnjax.blocks.spiking import Spiking
-from snnjax.graph import Network
-from snnjax.graph.chain import ChainLayer, layers_of
 from snnjax.graph.check import check_state
-from snnjax.graph.network import Params, State, Stats, params_dtype
+from snnjax.graph.layers import ChainLayer, layers_of
+from snnjax.graph.network import Network, Params, State, Stats, params_dtype
 from snnjax.online._rates import Rates, no_rates, update_rates
 from snnjax.online._traces import (
     LayerArrays,
@@ -272,10 +270,11 @@ def _advanced(
     kappa = readout_decay(layers[-1], owns[-1], carry.state[layers[-1].neuron.name])
     steps, state = [], dict(carry.state)
     for layer, own, traces in zip(layers, owns, carry.traces, strict=True):
-        before, block = state[layer.neuron.name], layer.neuron.block
+        block: Any = layer.neuron.block
+        before = state[layer.neuron.name]
         late = layer.returning[0].name if layer.returning else None
         spikes = None if late is None else state[late].sent[0]
-        second = block.second(own.constants(layer, own.neuron)) if isinstance(block, Spiking) else None
+        second = None if layer.is_readout else block.second(own.constants(layer, own.neuron))
         given = (layer, own, before, sources_of(own, x, spikes), traces)
         after, ran = advance(*given, second, kappa, is_presynaptic)
         x = ran.fired.listed

@@ -8,9 +8,8 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from snnjax._check import check_integer
-from snnjax.graph import Network
 from snnjax.graph.check import check_state
-from snnjax.graph.network import Params, State, Stats, params_dtype
+from snnjax.graph.network import Network, Params, State, Stats, params_dtype
 from snnjax.online.learner import Learner, StepLoss, check_inputs
 
 

@@ -7,13 +7,15 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from snnjax._types import State
+from snnjax._types import Signal, State
 
 # (inputs, state, lengths) -> (results per step, results summed over the steps, new state)
 Run = Callable[[Any, Any, Array | None], tuple[Any, Any, Any]]
 
 
-def in_chunks(run: Run, inputs: Any, state: State, lengths: Array | None, chunk: int) -> tuple[Any, Any, Any]:
+def in_chunks(
+    run: Run, inputs: Signal, state: State, lengths: Array | None, chunk: int
+) -> tuple[Any, Any, Any]:
     """`run` over chunks of `chunk` steps and a shorter last one; the backward pass runs each chunk again."""
     run = jax.checkpoint(run)
     num_steps = jax.tree.leaves(inputs)[0].shape[0]

@@ -11,7 +11,7 @@ from jaxtyping import Array
 
 from snnjax._check import check_integer, check_switches, fail, short_repr
 from snnjax._quantised import unscaled
-from snnjax._types import upcast
+from snnjax._types import Weights, upcast
 from snnjax.ops._convolution import Convolution
 from snnjax.ops.pool_spikes import Pooling
 from snnjax.ops.spike_matmul import Guard, dense_product, without_zeros
@@ -93,7 +93,7 @@ class Connection:
         pairs = math.prod(weights) if self.convolution is None else self.convolution.num_pairs
         return pairs if self.pooling is None else pairs * math.prod(self.pooling.window)
 
-    def fan_out(self, weights: Any) -> Array:
+    def fan_out(self, weights: Weights) -> Array:
         """The number of nonzero weights that a spike of each input is multiplied by, float32 ``[inputs]``."""
         there = (unscaled(weights) != 0).astype(jnp.float32)
         if self.convolution is None:
@@ -111,7 +111,7 @@ class Connection:
         """Dense rows ``[rows, inputs]`` as the weights receive them: pooled, in the accumulation dtype."""
         return rows if self.pooling is None else self.pooling.pool(upcast(rows))
 
-    def current(self, rows: Array, weights: Any, guard: Guard = without_zeros) -> Array:
+    def current(self, rows: Array, weights: Weights, guard: Guard = without_zeros) -> Array:
         """The current of dense rows ``[rows, inputs]``, in the accumulation dtype."""
         pooled = self.pool(rows)
         if self.convolution is None:

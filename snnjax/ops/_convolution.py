@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array
 
 from snnjax._check import MAX_SIZE, check_integer, fail
-from snnjax._types import upcast
+from snnjax._types import Unchecked, upcast
 
 
 @jax.tree_util.register_static
@@ -40,15 +40,15 @@ class Convolution:
     def of(
         cls,
         op: str,
-        shape: Any,
-        kernel: Any,
-        channels_out: Any,
+        shape: Sequence[int],
+        kernel: Unchecked,
+        channels_out: Unchecked,
         *,
-        strides: Any = 1,
-        padding: Any = "same",
-        groups: Any = 1,
-        dilation: Any = 1,
-        input_dilation: Any = 1,
+        strides: Unchecked = 1,
+        padding: Unchecked = "same",
+        groups: Unchecked = 1,
+        dilation: Unchecked = 1,
+        input_dilation: Unchecked = 1,
     ) -> "Convolution":
         """Make the geometry from user arguments; errors are raised in the name of `op`."""
         shape = _lengths(op, "shape", shape, (2, 3), "(height, width, channels) or (length, channels)")
@@ -72,13 +72,13 @@ class Convolution:
     def transposed(
         cls,
         op: str,
-        shape: Any,
-        kernel: Any,
-        channels_out: Any,
+        shape: Sequence[int],
+        kernel: Unchecked,
+        channels_out: Unchecked,
         *,
-        strides: Any = 1,
-        padding: Any = "same",
-        dilation: Any = 1,
+        strides: Unchecked = 1,
+        padding: Unchecked = "same",
+        dilation: Unchecked = 1,
     ) -> "Convolution":
         """Make the geometry of `jax.lax.conv_transpose`: strides are steps of the outputs between two inputs.
 
@@ -232,13 +232,13 @@ def _transposed_pair(padding: str, span: int, stride: int) -> tuple[int, int]:
     return before, total - before
 
 
-def _steps(op: str, argument: str, value: Any, space: int) -> tuple[int, ...]:
+def _steps(op: str, argument: str, value: Unchecked, space: int) -> tuple[int, ...]:
     """One positive integer for each spatial axis, from one for all or a tuple."""
     value = (value,) * space if isinstance(value, int | np.integer) else value
     return _lengths(op, argument, value, (space,), f"an integer or {tuple_words(space)}")
 
 
-def _lengths(op: str, argument: str, value: Any, counts: tuple[int, ...], form: str) -> tuple[int, ...]:
+def _lengths(op: str, argument: str, value: Unchecked, counts: tuple[int, ...], form: str) -> tuple[int, ...]:
     """Check for a tuple of positive integers."""
     if not isinstance(value, Sequence) or isinstance(value, str) or len(value) not in counts:
         fail(f"{op}: `{argument}` must be {form}, got {value!r}. Pass one integer per axis.")
@@ -248,7 +248,7 @@ def _lengths(op: str, argument: str, value: Any, counts: tuple[int, ...], form: 
 
 
 def _pairs(
-    op: str, padding: Any, lengths: Sequence[int], kernel: Sequence[int], strides: Sequence[int]
+    op: str, padding: Unchecked, lengths: Sequence[int], kernel: Sequence[int], strides: Sequence[int]
 ) -> tuple[tuple[int, int], ...]:
     """Zeros before and after each axis; "same" gives ``ceil(length / stride)`` outputs, as in XLA."""
     padding = checked_padding(op, padding, len(lengths))
@@ -261,7 +261,7 @@ def _pairs(
     return padding
 
 
-def checked_padding(op: str, padding: Any, space: int) -> Any:
+def checked_padding(op: str, padding: Unchecked, space: int) -> str | Sequence[Any]:
     """The padding of so many axes, "same", "valid" or a tuple of pairs, after checking it."""
     if isinstance(padding, str) and padding.lower() in ("same", "valid"):  # "SAME" is JAX's spelling
         return padding.lower()

@@ -60,7 +60,11 @@ def raised(threshold: Array, second: SecondState | None, v: Array, w: Any) -> Ar
 
 @functools.partial(jax.jit, static_argnums=1, inline=True)
 def glif_step(
-    constants: GLIFConstants | LayerConstants, convention: LIFConvention, v: Array, w: Any, current: Array
+    constants: GLIFConstants | LayerConstants,
+    convention: LIFConvention,
+    v: Array,
+    w: Any,
+    current: Array,
 ) -> GLIFStep:
     """One step of neurons ``[..., neurons]``, all arrays but the constants in the accumulation dtype.
 

@@ -12,31 +12,34 @@ import jax
 import jax.numpy as jnp
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
-from jaxtyping import Array
+from jaxtyping import Array, PyTree
 
 # Measured on an H200: 32 to 256 neurons a block, 1 to 8 warps and 16 steps at once are all as fast.
 _BLOCK = 128  # neurons of a program
 _THREADS = 32  # of a warp
 _AHEAD = 8  # steps whose inputs are read at once, so that they wait for the memory together
 
+Ref = Any  # an array of the kernel, as Pallas has it
+Index = Any  # a step or a row: an integer or a scalar
+
 
 class _Block(NamedTuple):
     """What one program reads and writes: one sequence, and a block of neurons as ``[1, block]``."""
 
-    row: Any
-    columns: Any
-    mask: Any  # bool [1, block], where there are neurons; None if everywhere
+    row: Index
+    columns: Any  # a slice
+    mask: Array | None  # bool [1, block], where there are neurons; None if everywhere
 
-    def load(self, ref: Any, *step: Any) -> Array:
+    def load(self, ref: Ref, *step: Index) -> Array:
         """The block of an array ``[..., batch, neurons]``, 0 where there are no neurons."""
         at = ref.at[(*step, pl.ds(self.row, 1), self.columns)]
         return triton.load(at, mask=self.mask, other=None if self.mask is None else 0)
 
-    def load_flag(self, ref: Any, step: Any) -> Array:
+    def load_flag(self, ref: Ref, step: Index) -> Array:
         """The entry of an array ``[time, batch]``, ``[1]``."""
         return triton.load(ref.at[step, pl.ds(self.row, 1)])
 
-    def load_constant(self, ref: Any) -> Array:
+    def load_constant(self, ref: Ref) -> Array:
         """One value, or one for each neuron: ``[block]``."""
         if ref.shape[0] == 1:
             return jnp.broadcast_to(ref[0], (self.columns.size,))
@@ -44,7 +47,7 @@ class _Block(NamedTuple):
             return triton.load(ref.at[self.columns])
         return triton.load(ref.at[self.columns], mask=self.mask[0], other=0)
 
-    def store(self, ref: Any, value: Array, *step: Any) -> None:
+    def store(self, ref: Ref, value: Array, *step: Index) -> None:
         """Write the block of an array."""
         at = ref.at[(*step, pl.ds(self.row, 1), self.columns)]
         triton.store(at, jnp.broadcast_to(value, (1, self.columns.size)).astype(ref.dtype), mask=self.mask)
@@ -61,16 +64,18 @@ class _Form(NamedTuple):
     steps: int
     reverse: bool
 
-    def read(self, block: _Block, refs: Sequence[Any], step: Any) -> Any:
+    def read(self, block: _Block, refs: Sequence[Any], step: Index) -> PyTree:
         """The inputs of a step."""
         leaves = [block.load(ref, step) if ref.ndim == 3 else block.load_flag(ref, step) for ref in refs]
         each = zip(leaves, self.flags, strict=True)
         return jax.tree.unflatten(self.xs, [leaf != 0 if is_flag else leaf for leaf, is_flag in each])
 
-    def run(self, block: _Block, constants: Any, xs: Sequence[Any], ys: Sequence[Any], carry: Any) -> Any:
+    def run(
+        self, block: _Block, constants: PyTree, xs: Sequence[Any], ys: Sequence[Any], carry: PyTree
+    ) -> PyTree:
         """All steps: read from `xs`, write to `ys`, return the last carry, in leaves."""
 
-        def several(start: Any, carry: Sequence[Array], number: int) -> list[Array]:
+        def several(start: Index, carry: Sequence[Array], number: int) -> list[Array]:
             places = [self.steps - 1 - start - i if self.reverse else start + i for i in range(number)]
             read = [self.read(block, xs, place) for place in places]
             for place, x in zip(places, read, strict=True):
@@ -88,9 +93,9 @@ class _Form(NamedTuple):
 
 def scan(
     step: Callable[[Any, Any, Any], tuple[Any, Any]],
-    constants: Any,
-    first: Any,
-    xs: Any,
+    constants: PyTree,
+    first: PyTree,
+    xs: PyTree,
     *,
     reverse: bool,
     interpret: bool,
@@ -122,7 +127,7 @@ def scan(
     return jax.tree.unflatten(of_results, called)
 
 
-def _kernel(form: _Form, sizes: tuple[int, int, int], size: int, *refs: Any) -> None:
+def _kernel(form: _Form, sizes: tuple[int, int, int], size: int, *refs: Ref) -> None:
     """One program of the kernel: a block of neurons of one sequence."""
     num_constants, num_carry, num_xs = sizes
     stops = num_constants, num_constants + num_carry, num_constants + num_carry + num_xs

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
+from jaxtyping import Array, PyTree
 
 from snnjax import _targets
 from snnjax._types import SURROGATES
@@ -26,7 +26,7 @@ def obstacle_of(what: str, array: Any, surrogate: Surrogate) -> str | None:
 
 def call_kernel(
     target: str,
-    operands: Any,
+    operands: PyTree,
     results: Mapping[str, Any],
     *static: Sequence[Any],
     aliases: Mapping[str, str] | None = None,
@@ -52,12 +52,12 @@ def call_kernel(
     return dict(zip(results, called, strict=True))
 
 
-def call_by_records(target: str, operands: Any, results: Any, *static: Sequence[Any]) -> list[Array]:
+def call_by_records(target: str, operands: PyTree, results: PyTree, *static: Sequence[Any]) -> list[Array]:
     """The same for results that are a record of shapes, in its order."""
     return list(call_kernel(target, operands, named(results), *static).values())
 
 
-def named(record: Any) -> dict[str, Any]:
+def named(record: PyTree) -> dict[str, Any]:
     """The arrays of a record by their names in the table: ``linears.weights[0]``."""
     paths, _ = jax.tree.flatten_with_path(record)
     return {_name(path): leaf for path, leaf in paths}

@@ -15,11 +15,11 @@ from snnjax._check import check_real_array, fail
 from snnjax._dispatch import Kernel, Target, evaluate
 from snnjax._quantised import refuse_gradient
 from snnjax._sharding import gathered, vary_alike
+from snnjax._sparse_spikes import SparseSpikes, check_spikes, gather, scatter, values_of
 from snnjax._types import Signal, uint16_or_int32, upcast
 from snnjax.ops._convolution import Convolution
 from snnjax.ops._kernel_operands import call_kernel, dtype_obstacle
 from snnjax.ops._tables.products import Operands, SpikesBackwardOperands, WeightsBackwardOperands
-from snnjax.sparse_spikes import SparseSpikes, check_spikes, gather, scatter, values_of
 
 # Which operands have a batch axis.
 _BATCHED = ("ids", "values", "spikes", "g")

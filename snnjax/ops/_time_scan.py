@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import PyTree
 
 # (step, constants, first carry, xs, reverse) -> (last carry, ys), where a step is (constants, carry, x) -> (carry, y)
 Scan = Callable[..., tuple[Any, Any]]
@@ -13,9 +14,9 @@ Scan = Callable[..., tuple[Any, Any]]
 
 def time_scan(
     step: Callable[[Any, Any, Any], tuple[Any, Any]],
-    constants: Any,
-    first: Any,
-    xs: Any,
+    constants: PyTree,
+    first: PyTree,
+    xs: PyTree,
     *,
     reverse: bool = False,
     unroll: int = 1,
@@ -41,9 +42,9 @@ def time_scan(
 
 def kernel_scan(
     step: Callable[[Any, Any, Any], tuple[Any, Any]],
-    constants: Any,
-    first: Any,
-    xs: Any,
+    constants: PyTree,
+    first: PyTree,
+    xs: PyTree,
     *,
     reverse: bool = False,
     interpret: bool = False,
@@ -74,7 +75,7 @@ KERNELS = Loops(kernel_scan, _unrolled, branches=False)
 
 
 def platform_scan(
-    step: Callable[[Any, Any, Any], tuple[Any, Any]], constants: Any, first: Any, xs: Any
+    step: Callable[[Any, Any, Any], tuple[Any, Any]], constants: PyTree, first: PyTree, xs: PyTree
 ) -> tuple[Any, Any]:
     """`time_scan` in the form that is fastest on the platform for which the program is lowered."""
     (steps, *_), *_ = (leaf.shape for leaf in jax.tree.leaves(xs))

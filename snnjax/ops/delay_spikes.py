@@ -1,6 +1,7 @@
 """`delay_spikes`: axonal delays, one learnable and fractional delay per neuron."""
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -13,7 +14,8 @@ from snnjax._batching import SHARED
 from snnjax._check import as_lengths, check_float, check_integer, check_real_array, check_shape, fail
 from snnjax._dispatch import Kernel, Target, evaluate
 from snnjax._sharding import gathered, vary_alike
-from snnjax._types import accumulation_dtype, upcast
+from snnjax._sparse_spikes import SparseSpikes, check_spikes
+from snnjax._types import Unchecked, accumulation_dtype, upcast
 from snnjax.ops._kernel_operands import call_by_records, dtype_obstacle
 from snnjax.ops._tables.delay_spikes import (
     BackwardOperands,
@@ -22,7 +24,6 @@ from snnjax.ops._tables.delay_spikes import (
     Operands,
     Results,
 )
-from snnjax.sparse_spikes import SparseSpikes, check_spikes
 
 _OP = "delay_spikes"
 
@@ -101,7 +102,7 @@ def delay_spikes(
     return results.delayed, results.left
 
 
-def _spikes_and_delays(spikes: Any, delays: Any, max_delay: int) -> tuple[Array, Array]:
+def _spikes_and_delays(spikes: Unchecked, delays: Unchecked, max_delay: int) -> tuple[Array, Array]:
     """The spikes as a float array, and the clipped delays ``[neurons]`` in the accumulation dtype."""
     check_float(_OP, "delays", delays)
     delays = jnp.asarray(delays)
@@ -130,7 +131,7 @@ def bounded(delays: Array, max_delay: int, neurons: int, dtype: DTypeLike) -> Ar
     return jnp.broadcast_to(delays, (neurons,))
 
 
-def _ends(lengths: Any, num_steps: int, batch: int) -> Array:
+def _ends(lengths: Unchecked, num_steps: int, batch: int) -> Array:
     """The step after the last one of each sequence, int32 ``[batch]``."""
     return as_lengths(_OP, lengths, num_steps, batch)
 
@@ -240,12 +241,14 @@ def _as_kernel_reads(operands: Operands) -> Operands:
     return operands._replace(ends=jnp.full((1, spikes.shape[2]), spikes.shape[1], jnp.int32))
 
 
-def _call(operands: Operands, max_delay: int, results: Any) -> list[Array]:
+def _call(operands: Operands, max_delay: int, results: Sequence[jax.ShapeDtypeStruct]) -> list[Array]:
     read = _as_kernel_reads(operands)
     return call_by_records("snnjax_delay_spikes", read, Results(*results), [DelayNumbers(max_delay)])
 
 
-def _call_backward(arguments: BackwardOperands, max_delay: int, results: Any) -> list[Array]:
+def _call_backward(
+    arguments: BackwardOperands, max_delay: int, results: Sequence[jax.ShapeDtypeStruct]
+) -> list[Array]:
     read = arguments._replace(operands=_as_kernel_reads(arguments.operands))
     shapes = BackwardResults(*results)
     return call_by_records("snnjax_delay_spikes_backward", read, shapes, [DelayNumbers(max_delay)])

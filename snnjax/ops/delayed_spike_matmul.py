@@ -12,6 +12,8 @@ from snnjax._batching import SHARED
 from snnjax._check import as_lengths, check_float_array, check_integer, check_shape, fail, short_repr
 from snnjax._dispatch import Kernel, Target, evaluate
 from snnjax._sharding import gathered, vary_alike
+from snnjax._sparse_spikes import SparseSpikes, values_of
+from snnjax._synapses import Synapses, ends_and_targets
 from snnjax._types import accumulation_dtype, id_dtype, steps_within, uint16_or_int32, upcast
 from snnjax.ops._kernel_operands import call_kernel, dtype_obstacle
 from snnjax.ops._lif_network.recorded import packed
@@ -28,8 +30,6 @@ from snnjax.ops._tables.delayed_spike_matmul import (
 )
 from snnjax.ops.delay_spikes import bounded
 from snnjax.ops.spike_matmul import spike_matmul
-from snnjax.sparse_spikes import SparseSpikes, values_of
-from snnjax.synapses import Synapses, ends_and_targets
 
 _OP = "delayed_spike_matmul"
 _MOST_ENTRIES = 2**31 - 1  # of a matrix, numbered in int32

@@ -13,6 +13,8 @@ from snnjax._arguments import explained
 from snnjax._check import as_lengths, check_size, fail
 from snnjax._quantised import Quantised
 from snnjax._sharding import gathered, vary_alike
+from snnjax._sparse_spikes import SparseSpikes
+from snnjax._synapses import Synapses, ends_and_targets
 from snnjax._types import accumulation_dtype, uint16_or_int32
 from snnjax.ops._chunks import in_chunks
 from snnjax.ops._connection import DENSE, Connection
@@ -21,19 +23,17 @@ from snnjax.ops._lif_network.primitive import run_network
 from snnjax.ops._lif_network.records import (
     LayerConstants,
     LayerState,
-    Linear,
     Operands,
-    Readout,
+    ReadoutOperands,
     Results,
     SecondState,
+    Weighted,
 )
 from snnjax.ops._lif_network.switches import LayerSwitches, Switches
 from snnjax.ops.delay_spikes import bounded
 from snnjax.ops.lif_step import per_neuron
 from snnjax.ops.select_spikes import usual_second_threshold
-from snnjax.sparse_spikes import SparseSpikes
 from snnjax.surrogates import Surrogate
-from snnjax.synapses import Synapses, ends_and_targets
 
 
 @explained
@@ -65,7 +65,7 @@ class LIFLayer(NamedTuple):
 
 
 @explained
-class LeakyReadout(NamedTuple):
+class LIFReadout(NamedTuple):
     """The leaky integrators after the last layer: ``v = decay * v + gain * (weights s + bias)``, no reset."""
 
     weights: Float[Array, "inputs outputs"] | Quantised
@@ -97,7 +97,7 @@ class LIFNetworkOutput(NamedTuple):
 def lif_network(
     inputs: Num[Array, "time batch inputs"] | SparseSpikes | Any,
     layers: Sequence[LIFLayer],
-    readout: LeakyReadout | None = None,
+    readout: LIFReadout | None = None,
     state: LIFNetworkState | None = None,
     *,
     lengths: Integer[ArrayLike, " batch"] | None = None,
@@ -137,7 +137,7 @@ def lif_network(
         layers: a sequence of `LIFLayer`; the dtype of their weights, and of given currents, is the dtype of the op.
             Constants and membranes are at least float32: only results are rounded to bfloat16. Dense weights may be
             `quantisation.Quantised`, whose rows of int8 are then read, and which refuse a gradient.
-        readout: a `LeakyReadout`; None returns the spikes of the last layer, as lists if it has a capacity (a neuron
+        readout: a `LIFReadout`; None returns the spikes of the last layer, as lists if it has a capacity (a neuron
             that is not listed then receives no gradient).
         state: from an earlier call, to run a long sequence in pieces; None starts from 0.
         lengths: number of steps of each sequence. The state freezes after the end, and padded steps are not counted.
@@ -167,9 +167,9 @@ def lif_network(
 
     Example:
         >>> import jax.numpy as jnp
-        >>> from snnjax import LeakyReadout, LIFLayer, lif_network
+        >>> from snnjax import LIFReadout, LIFLayer, lif_network
         >>> layer = LIFLayer(weights=jnp.ones((2, 3)), decay=0.5, gain=1.0)
-        >>> readout = LeakyReadout(weights=jnp.ones((3, 1)), decay=0.5, gain=1.0)
+        >>> readout = LIFReadout(weights=jnp.ones((3, 1)), decay=0.5, gain=1.0)
         >>> out, state = lif_network(jnp.ones((2, 1, 2)), [layer], readout)
         >>> out.output[:, 0, 0], out.activity[0]
         (Array([3. , 4.5], dtype=float32), Array([[1., 1., 1.]], dtype=float32))
@@ -205,7 +205,7 @@ def lif_network(
 
 def _switches(
     layers: Sequence[LIFLayer],
-    readout: LeakyReadout | None,
+    readout: LIFReadout | None,
     implementation: str | None,
     capacity: Any,
     surrogate: Any,
@@ -237,7 +237,7 @@ def _switches(
 
 @explained
 def lif_network_state(
-    batch: int, layers: Sequence[LIFLayer], readout: LeakyReadout | None = None, *, currents: Any = None
+    batch: int, layers: Sequence[LIFLayer], readout: LIFReadout | None = None, *, currents: Any = None
 ) -> LIFNetworkState:
     """Make the state before the first step: every membrane at 0, no spikes.
 
@@ -262,19 +262,19 @@ def lif_network_state(
 def _state_of(
     batch: int,
     layers: Sequence[LIFLayer],
-    readout: LeakyReadout | None,
+    readout: LIFReadout | None,
     make: Callable[..., Any],
     currents: Any,
 ) -> LIFNetworkState:
     """A state of arrays that `make` makes of shapes and dtypes; `currents` have those of a layer without weights."""
 
-    def source(layer: LIFLayer | LeakyReadout) -> Any:
+    def source(layer: LIFLayer | LIFReadout) -> Any:
         return currents if layer.weights is None else layer.weights
 
-    def per_output(layer: LIFLayer | LeakyReadout, dtype: DTypeLike) -> Any:
+    def per_output(layer: LIFLayer | LIFReadout, dtype: DTypeLike) -> Any:
         return make((batch, layer.connection.num_outputs(source(layer).shape)), dtype)
 
-    def membranes(layer: LIFLayer | LeakyReadout) -> Any:
+    def membranes(layer: LIFLayer | LIFReadout) -> Any:
         return per_output(layer, accumulation_dtype(source(layer).dtype))
 
     def pending(layer: LIFLayer, longest: int) -> Any:
@@ -320,7 +320,7 @@ def as_operands(
     op: str,
     inputs: Any,
     layers: Sequence[LIFLayer],
-    readout: LeakyReadout | None,
+    readout: LIFReadout | None,
     state: LIFNetworkState,
     lengths: Array | None,
     second_thresholds: tuple[Any, ...],
@@ -328,7 +328,7 @@ def as_operands(
 ) -> Operands:
     """All arrays in the form of the target's operands, from checked arguments of `op`."""
 
-    def leak(layer: LIFLayer | LeakyReadout, v: Any) -> tuple[Array, Array]:
+    def leak(layer: LIFLayer | LIFReadout, v: Any) -> tuple[Array, Array]:
         decay = per_neuron(op, "decay", layer.decay, v)
         return decay, 1 - decay if layer.gain is None else per_neuron(op, "gain", layer.gain, v)
 
@@ -345,14 +345,14 @@ def as_operands(
 
     last = None
     if readout is not None:
-        last = Readout(Linear(readout.weights, readout.bias), *leak(readout, state.readout))
+        last = ReadoutOperands(Weighted(readout.weights, readout.bias), *leak(readout, state.readout))
     each = zip(layers, state.layers, second_thresholds, switches.layers, strict=True)
     if isinstance(inputs, SparseSpikes):
         counts = dict.fromkeys(("num_spikes", "num_listed", "num_dropped"))
         inputs = dataclasses.replace(inputs.with_values(), ids=uint16_or_int32(inputs.ids), **counts)
     operands = Operands(
         inputs=inputs if isinstance(inputs, SparseSpikes) else jnp.asarray(inputs),
-        linears=tuple(Linear(layer.weights, layer.bias, _delays(layer), layer.factor) for layer in layers),
+        linears=tuple(Weighted(layer.weights, layer.bias, _delays(layer), layer.factor) for layer in layers),
         constants=tuple(constants(layer, first.v, *rest) for layer, first, *rest in each),
         readout=last,
         first=state.layers,

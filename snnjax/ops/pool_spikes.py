@@ -15,9 +15,9 @@ from jaxtyping import Array, Shaped
 from snnjax._arguments import explained
 from snnjax._check import check_choice, check_integer, check_real_array, fail, plural
 from snnjax._sharding import gathered
-from snnjax._types import id_dtype, upcast
+from snnjax._sparse_spikes import SparseSpikes, check_spikes, gather, in_range, scatter, values_of
+from snnjax._types import Signal, Unchecked, id_dtype, upcast
 from snnjax.ops._convolution import tuple_words
-from snnjax.sparse_spikes import SparseSpikes, check_spikes, gather, in_range, scatter, values_of
 
 # What is made of the spikes of a window, and the word for several of them.
 POOLS = {"sum": "sums", "mean": "means", "max": "maxima"}
@@ -223,7 +223,7 @@ def pool_spikes(
     return pooled(pooling, gathered(spikes))
 
 
-def pooled(pooling: Pooling, spikes: Any) -> Any:
+def pooled(pooling: Pooling, spikes: Signal) -> Signal:
     """Lists or an array, pooled."""
     if isinstance(spikes, SparseSpikes):
         return pooling.listed(spikes)
@@ -234,7 +234,7 @@ def pooled(pooling: Pooling, spikes: Any) -> Any:
     return found.astype(spikes.dtype) if pooling.how == "max" else found
 
 
-def as_pooling(op: str, shape: Sequence[int], window: Any, strides: Any, how: str) -> Pooling:
+def as_pooling(op: str, shape: Sequence[int], window: Unchecked, strides: Unchecked, how: str) -> Pooling:
     """The checked geometry."""
     shape = tuple(shape)
     check_image(op, shape)
@@ -250,7 +250,7 @@ def as_pooling(op: str, shape: Sequence[int], window: Any, strides: Any, how: st
     return Pooling(shape, sizes, steps, how)
 
 
-def _sizes(op: str, argument: str, value: Any, space: int) -> tuple[int, ...]:
+def _sizes(op: str, argument: str, value: Unchecked, space: int) -> tuple[int, ...]:
     sizes = tuple(value) if isinstance(value, Iterable) else (value,) * space
     if len(sizes) != space:
         expected = f"be an integer or {tuple_words(space)}"
@@ -260,7 +260,7 @@ def _sizes(op: str, argument: str, value: Any, space: int) -> tuple[int, ...]:
     return tuple(int(size) for size in sizes)
 
 
-def check_image(op: str, shape: Any) -> None:
+def check_image(op: str, shape: Unchecked) -> None:
     """Check that `shape` is (height, width, channels) or (length, channels), all positive."""
     if len(shape) not in (2, 3) or not all(isinstance(n, int) and n > 0 for n in shape):
         expected, actual = "be (height, width, channels) or (length, channels)", tuple(shape)

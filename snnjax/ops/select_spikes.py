@@ -2,18 +2,20 @@
 
 import functools
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, ArrayLike, Float
+from jaxtyping import Array, ArrayLike, Float, PyTree
 
 from snnjax._arguments import explained
 from snnjax._batching import SHARED, any_group
 from snnjax._check import check_float_array, check_integer, check_number, fail
 from snnjax._dispatch import Kernel, Target, evaluate
 from snnjax._sharding import gathered, vary_alike
+from snnjax._sparse_spikes import SparseSpikes, beyond, gather, in_range, list_ids, scatter
 from snnjax._types import hash_of, id_dtype, upcast
 from snnjax.ops._kernel_operands import call_by_records, obstacle_of, surrogate_numbers
 from snnjax.ops._tables.select_spikes import (
@@ -25,7 +27,6 @@ from snnjax.ops._tables.select_spikes import (
     SurrogateNumbers,
 )
 from snnjax.ops.spike import spike
-from snnjax.sparse_spikes import SparseSpikes, beyond, gather, in_range, list_ids, scatter
 from snnjax.surrogates import Surrogate, as_surrogate
 
 # The default second threshold lies below the threshold by this share of its distance from rest.
@@ -266,13 +267,15 @@ def _form(threshold: Any) -> Any:
     return Rows(threshold) if len(threshold.shape) == 3 else threshold
 
 
-def _call(operands: Operands, _: Selection, results: Any) -> list[Array]:
+def _call(operands: Operands, _: Selection, results: Sequence[jax.ShapeDtypeStruct]) -> list[Array]:
     threshold, second_threshold = _form(operands.threshold), _form(operands.second_threshold)
     read = operands._replace(threshold=threshold, second_threshold=second_threshold)
     return call_by_records("snnjax_select_spikes", read, Results(*results))
 
 
-def _call_backward(operands: BackwardOperands, selection: Selection, results: Any) -> list[Array]:
+def _call_backward(
+    operands: BackwardOperands, selection: Selection, results: Sequence[jax.ShapeDtypeStruct]
+) -> list[Array]:
     g_v, g_threshold = results
     return call_by_records(
         "snnjax_select_spikes_backward",
@@ -292,7 +295,7 @@ BACKWARD = Target(
 )
 
 
-def _axes(record: Any) -> Any:
+def _axes(record: PyTree) -> PyTree:
     """The batch axis of each array of a record."""
     return jax.tree.map(lambda array: 0 if array.ndim == 2 else SHARED, record)
 

@@ -1,12 +1,13 @@
 """`simulate`: recurrent networks of neurons with exponential synapses, many time steps at once, without training."""
 
 import functools
-from typing import Any, NoReturn
+from collections.abc import Sequence
+from typing import NoReturn
 
 import jax
 import jax.numpy as jnp
 from jax.typing import DTypeLike
-from jaxtyping import Array, Float, Integer
+from jaxtyping import Array, Float, Integer, PyTree
 
 from snnjax._arguments import explained
 from snnjax._batching import SHARED
@@ -24,7 +25,9 @@ from snnjax._dispatch import Kernel, Target, evaluate
 from snnjax._plasticity import STDP, ShortTerm, ShortTermState, STDPTraces, in_dtype
 from snnjax._quantised import Quantised
 from snnjax._sharding import gathered, vary_alike
-from snnjax._types import State, accumulation_dtype, as_int32, uint16_or_int32
+from snnjax._sparse_spikes import SparseSpikes, beyond
+from snnjax._synapses import Synapses, ends_and_targets
+from snnjax._types import State, Unchecked, accumulation_dtype, as_int32, uint16_or_int32
 from snnjax.ops._kernel_operands import call_by_records, dtype_obstacle
 from snnjax.ops._product import shared
 from snnjax.ops._simulation.checks import (
@@ -42,8 +45,6 @@ from snnjax.ops._simulation.records import PoissonInput, SimulationOutput, Simul
 from snnjax.ops._simulation.reference import Static, reference, tree_of_results
 from snnjax.ops._tables import simulate as tables
 from snnjax.ops._tables.simulate import Operands, Results, SimulationNumbers
-from snnjax.sparse_spikes import SparseSpikes, beyond
-from snnjax.synapses import Synapses, ends_and_targets
 
 _OP = "simulate"
 _MOST_RECEPTORS = 4  # of the kernel
@@ -220,7 +221,7 @@ def simulation_state(
     )
 
 
-def _delays(delays: Any, synapses: Synapses, longest: int) -> Array:
+def _delays(delays: Unchecked, synapses: Synapses, longest: int) -> Array:
     """Delays ``[synapses]`` or ``[1]``."""
     is_number = isinstance(delays, int)
     if is_number:
@@ -252,7 +253,7 @@ def _operands(
     stdp: STDP | None,
     short_term: ShortTerm | None,
     *,
-    key: Any,
+    key: Unchecked,
 ) -> Operands:
     """All arrays, with numbers in the accumulation dtype, and potentials relative to rest."""
     dtype, count = accumulation_dtype(weights.dtype), synapses.num_neurons
@@ -316,7 +317,7 @@ def _of(neurons: SynapticLIF, name: str, count: int, dtype: DTypeLike) -> Array:
     return constant(_OP, f"neurons.{name}", getattr(neurons, name), count).astype(dtype)
 
 
-def _stdp_operands(rule: STDP | None, traces: Any, dtype: DTypeLike) -> Any:
+def _stdp_operands(rule: STDP | None, traces: State, dtype: DTypeLike) -> PyTree:
     if rule is None:
         return None
     *pairs, plastic = in_dtype(rule, dtype)
@@ -325,7 +326,7 @@ def _stdp_operands(rule: STDP | None, traces: Any, dtype: DTypeLike) -> Any:
     return tables.Stdp(decay, rates, bounds, before, after, plastic)
 
 
-def _short_term_operands(rule: ShortTerm | None, state: State, dtype: DTypeLike) -> Any:
+def _short_term_operands(rule: ShortTerm | None, state: State, dtype: DTypeLike) -> PyTree:
     if rule is None:
         return None
     use, recovery, facilitation = map(jnp.atleast_1d, jax.tree.leaves(in_dtype(rule, dtype)))
@@ -360,7 +361,7 @@ def _yielded(
     return SimulationOutput(spikes, results.counts, changed, seen), after
 
 
-def _call(operands: Operands, static: Static, results: Any) -> list[Array]:
+def _call(operands: Operands, static: Static, results: Sequence[jax.ShapeDtypeStruct]) -> list[Array]:
     read = operands._replace(
         delays=operands.delays
         if operands.delays.dtype == jnp.uint16
@@ -371,7 +372,7 @@ def _call(operands: Operands, static: Static, results: Any) -> list[Array]:
     return call_by_records("snnjax_simulate", read, records, [numbers])
 
 
-def _obstacle(shapes: Operands, _: Any) -> str | None:
+def _obstacle(shapes: Operands, _: object) -> str | None:
     receptors = shapes.received.shape[-2]
     if not 1 <= receptors <= _MOST_RECEPTORS:
         return f"{receptors} receptors"
@@ -393,7 +394,7 @@ def _undifferentiated(operands: Operands) -> Operands:
 
 
 @_undifferentiated.defjvp
-def _refuse(primals: Any, tangents: Any) -> NoReturn:
+def _refuse(primals: object, tangents: object) -> NoReturn:
     del primals, tangents
     fail(
         f"{_OP}: `weights` must not be differentiated, nor the other arguments, got a tangent. "

@@ -7,11 +7,11 @@ from jaxtyping import Array, Float, Num
 
 from snnjax._arguments import explained
 from snnjax._check import check_float_array, fail, plural
+from snnjax._sparse_spikes import SparseSpikes
 from snnjax.ops._convolution import Convolution
 from snnjax.ops._product import Product, at_slots, multiply, neurons_of, rows_of
 from snnjax.ops._tables.products import Geometry, Operands, SpikesBackwardOperands, WeightsBackwardOperands
 from snnjax.ops.spike_matmul import without_zeros
-from snnjax.sparse_spikes import SparseSpikes
 
 
 @explained

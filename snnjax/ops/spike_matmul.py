@@ -12,10 +12,10 @@ from snnjax._arguments import explained
 from snnjax._batching import any_group
 from snnjax._check import check_shape
 from snnjax._quantised import Quantised, check_weights, scaled
+from snnjax._sparse_spikes import SparseSpikes, in_range
 from snnjax._types import accumulation_dtype, upcast
 from snnjax.ops._product import Product, Sizes, at_slots, multiply, neurons_of, rows_of
 from snnjax.ops._tables.products import Operands, SpikesBackwardOperands, WeightsBackwardOperands
-from snnjax.sparse_spikes import SparseSpikes, in_range
 
 # Up to this many rows, and this share of neurons listed, gathering weight rows is faster in jnp than a dense product:
 # measured on two CPU cores by the section "forms" of tests/benchmarks.

@@ -10,11 +10,11 @@ from snnjax._arguments import explained
 from snnjax._check import check_shape, fail, short_repr
 from snnjax._quantised import Quantised, check_weights, scaled
 from snnjax._sharding import vary_alike
+from snnjax._sparse_spikes import SparseSpikes
+from snnjax._synapses import Synapses, ends_and_targets, targets_or_beyond
 from snnjax._types import accumulation_dtype, upcast
 from snnjax.ops._product import Product, Sizes, at_slots, multiply, neurons_of, rows_of
 from snnjax.ops._tables.products import Operands, SpikesBackwardOperands, WeightsBackwardOperands
-from snnjax.sparse_spikes import SparseSpikes
-from snnjax.synapses import Synapses, ends_and_targets, targets_or_beyond
 
 
 @explained

@@ -1,13 +1,9 @@
 """A small training loop, meant to be read and copied: the training step, the epoch loop, and checkpoints."""
 
-from snnjax._write import write_atomically as write_atomically
 from snnjax.train.checkpoint import load_checkpoint as load_checkpoint
-from snnjax.train.checkpoint import read_header as read_header
 from snnjax.train.checkpoint import save_checkpoint as save_checkpoint
 from snnjax.train.config import TrainConfig as TrainConfig
-from snnjax.train.config import learning_rate_schedule as learning_rate_schedule
 from snnjax.train.config import make_optimiser as make_optimiser
-from snnjax.train.config import second_threshold_at as second_threshold_at
 from snnjax.train.loop import FitResult as FitResult
 from snnjax.train.loop import fit as fit
 from snnjax.train.parallel import data_mesh as data_mesh
@@ -17,9 +13,7 @@ from snnjax.train.pipeline import unstack_stages as unstack_stages
 from snnjax.train.pipeline_loss import pipeline_loss as pipeline_loss
 from snnjax.train.progress import read_run as read_run
 from snnjax.train.results import read_runs as read_runs
-from snnjax.train.results import record_run as record_run
 from snnjax.train.results import results_page as results_page
-from snnjax.train.results import write_run as write_run
 from snnjax.train.step import TrainState as TrainState
 from snnjax.train.step import evaluate as evaluate
 from snnjax.train.step import make_train_step as make_train_step
@@ -33,7 +27,6 @@ from snnjax.train.tasks import init_params as init_params
 from snnjax.train.tasks import loss_of as loss_of
 from snnjax.train.tasks import task_settings as task_settings
 from snnjax.train.totals import Totals as Totals
-from snnjax.train.totals import summarise as summarise
 from snnjax.train.trained import Trained as Trained
 from snnjax.train.trained import read_trained as read_trained
 from snnjax.train.trained import save_trained as save_trained

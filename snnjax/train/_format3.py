@@ -8,11 +8,21 @@ from typing import Any
 import numpy as np
 
 from snnjax.blocks.spiking import Spiking
-from snnjax.graph import Network
 from snnjax.graph.describe import describe
+from snnjax.graph.network import Network
 from snnjax.graph.recurrence import given_blocks, recurrences
 
 FORMAT = "snnjax checkpoint 3"
+# The fields that have other names in the description of a network now.
+_FIELDS = {"init_stats": "initial_stats"}
+
+
+def with_new_fields(stored: Any) -> Any:
+    """The description of a network in JSON, by the names that fields have now; arguments of neurons in any order."""
+    if isinstance(stored, dict):
+        new = {_FIELDS.get(name, name): with_new_fields(part) for name, part in stored.items()}
+        return new | {"arguments": dict(new["arguments"])} if "glif" in new else new
+    return list(map(with_new_fields, stored)) if isinstance(stored, list) else stored
 
 
 def names_of(network: Network, escaped: Any) -> dict[tuple[str, str], tuple[str, ...]]:

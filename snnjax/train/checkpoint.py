@@ -17,14 +17,14 @@ import numpy as np
 
 from snnjax._check import alternatives, fail, short_repr, type_words
 from snnjax._write import write_atomically
+from snnjax.blocks._sparse import SparseParams
+from snnjax.blocks._synaptic import SynapticParams, SynapticState, SynapticStats
 from snnjax.blocks.delay import DelayParams, DelayState
 from snnjax.blocks.late import LateState
 from snnjax.blocks.linear import LinearParams
 from snnjax.blocks.norm import NormParams, NormStats
-from snnjax.blocks.sparse import SparseParams
-from snnjax.blocks.synaptic import SynapticParams, SynapticState, SynapticStats
-from snnjax.graph import Network
 from snnjax.graph.describe import describe, first_difference
+from snnjax.graph.network import Network
 from snnjax.train import _format3
 
 _FORMAT = "snnjax checkpoint 4"
@@ -95,23 +95,12 @@ def save_checkpoint(
         "header": text,
         "sha256": _digest(text, {name: each.tobytes() for name, each in named.items()}),
     }
-    write_atomically(path, save(named, metadata))
+    write_atomically("save_checkpoint", path, save(named, metadata))
 
 
-def read_header(path: Path | str) -> dict[str, Any]:
-    """Read only the header of a checkpoint.
-
-    Errors: the file is missing, incomplete, damaged, or not a checkpoint.
-
-    Example:
-        >>> import pathlib, tempfile
-        >>> from snnjax.train import read_header, save_checkpoint
-        >>> path = pathlib.Path(tempfile.mkdtemp()) / "checkpoint.safetensors"
-        >>> save_checkpoint(path, {}, {"epoch": 3})
-        >>> read_header(path)
-        {'epoch': 3}
-    """
-    return _read("read_header", Path(path), ())[1]["header"]
+def header_of(op: str, path: Path) -> dict[str, Any]:
+    """Only the header of a checkpoint; errors name `op`."""
+    return _read(op, path, ())[1]["header"]
 
 
 def load_checkpoint(
@@ -185,7 +174,8 @@ def _with_new_names(
 
 def _check_same(op: str, path: Path, stored: Any, now: Any) -> None:
     """Check that the description of a network in a file is the one that it has now."""
-    found = first_difference(stored, json.loads(json.dumps(now)), "network")
+    stored, now = map(_format3.with_new_fields, (stored, json.loads(json.dumps(now))))
+    found = first_difference(stored, now, "network")
     if found is not None:
         where, old, new = found
         fail(f"{op}: `{where}` must be {_in_words(old)} as in {path}, got {_in_words(new)}. {_REBUILD}.")

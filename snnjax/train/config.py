@@ -98,7 +98,7 @@ def learning_rate_schedule(config: TrainConfig, steps_per_epoch: int) -> Callabl
     """The learning rate of each step: a linear warm-up, then half a cosine down to 0 at the last step.
 
     Example:
-        >>> from snnjax.train import TrainConfig, learning_rate_schedule
+        >>> from snnjax.train.config import TrainConfig, learning_rate_schedule
         >>> schedule = learning_rate_schedule(TrainConfig(epochs=2, learning_rate=1.0, warmup_epochs=1.0), 10)
         >>> [round(float(schedule(step)), 2) for step in (0, 5, 10, 20)]
         [0.0, 0.5, 1.0, 0.0]
@@ -135,7 +135,7 @@ def second_threshold_at(config: TrainConfig, epoch: int) -> float | None:
     """The second threshold of an epoch, counted from 0; None keeps those of the layers.
 
     Example:
-        >>> from snnjax.train import TrainConfig, second_threshold_at
+        >>> from snnjax.train.config import TrainConfig, second_threshold_at
         >>> config = TrainConfig(epochs=3, second_threshold=0.5, final_second_threshold=0.9)
         >>> [second_threshold_at(config, epoch) for epoch in range(3)]
         [0.5, 0.7, 0.9]

@@ -19,9 +19,8 @@ from snnjax._arguments import explained
 from snnjax._check import fail, plural, short_repr, type_words
 from snnjax._compiler_options import compiler_options
 from snnjax.data import batches
-from snnjax.graph import Network
 from snnjax.graph.check import check_params
-from snnjax.graph.network import Params, Stats
+from snnjax.graph.network import Network, Params, Stats
 from snnjax.train.background import Prepared, draw_bar, stop_signals
 from snnjax.train.config import TrainConfig, make_optimiser, second_threshold_at
 from snnjax.train.parallel import data_mesh, replicate, take
@@ -100,7 +99,7 @@ def fit(
             selected, or the last ones are averaged, and nothing is held out.
         loss: one of `snnjax.losses`.
         config: the settings.
-        stats: the first running statistics of norms; None for those of ``network.init_stats``.
+        stats: the first running statistics of norms; None for those of ``network.initial_stats``.
         decoder: the decoder of `snnjax.metrics.predictions`, None for that of the loss (`LOSSES`), or else "sum"; of
             several readouts, it decodes the first.
         folder: where to write ``checkpoint.safetensors`` and ``metrics.jsonl``; None writes nothing. Until the run

@@ -8,13 +8,12 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from snnjax import online
+from snnjax._sparse_spikes import SparseSpikes
 from snnjax._types import steps_within, upcast
 from snnjax.blocks.block import within
 from snnjax.data import Batch
-from snnjax.graph import Network
-from snnjax.graph.network import Params, Stats
+from snnjax.graph.network import Network, Params, Stats
 from snnjax.metrics.decode import has_label
-from snnjax.sparse_spikes import SparseSpikes
 
 # By the names of `TrainConfig.rule`; "bptt" is back-propagation through time.
 RULES = {"eprop": online.eprop, "ostl": online.ostl, "ottt": online.ottt}

@@ -16,7 +16,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from snnjax._types import Params, Signal, Stats
 from snnjax.blocks.norm import BatchNorm
 from snnjax.data import Batch
-from snnjax.graph import Network, NetworkOutput
+from snnjax.graph.network import Network, NetworkOutput
 
 AXIS = "batch"
 # For arrays whose first axis is the batch, and for arrays with time first.

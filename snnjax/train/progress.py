@@ -19,9 +19,8 @@ from jaxtyping import Array
 from snnjax import losses
 from snnjax._check import alternatives, fail, short_repr
 from snnjax._write import write_atomically
-from snnjax.graph import Network
-from snnjax.graph.network import Params, Stats
-from snnjax.train.checkpoint import load_checkpoint, read_header, save_checkpoint
+from snnjax.graph.network import Network, Params, Stats
+from snnjax.train.checkpoint import header_of, load_checkpoint, save_checkpoint
 from snnjax.train.config import TrainConfig, make_optimiser
 from snnjax.train.lock import locked
 from snnjax.train.step import Loss, TrainState, decoder_of
@@ -47,7 +46,7 @@ class Progress(NamedTuple):
 def begin(network: Network, params: Params, stats: Stats | None, config: TrainConfig) -> Progress:
     """The progress before the first epoch."""
     key = jax.random.key(config.seed)
-    stats = network.init_stats(key) if stats is None else stats
+    stats = network.initial_stats(key) if stats is None else stats
     # The first state of the optimiser does not depend on the number of steps.
     state = TrainState(params, make_optimiser(config, 1).init(params), stats)
     return Progress(state, jax.random.key_data(key), params, stats, 0, [])
@@ -157,7 +156,7 @@ def save(folder: Path, network: Network, progress: Progress, stored: dict[str, A
     save_checkpoint(folder / CHECKPOINT, _arrays(progress), header | stored, network)
     lines = "".join(json.dumps(line) + "\n" for line in progress.metrics)
     # Written in full, so that it matches the checkpoint wherever an earlier run ended.
-    write_atomically(folder / METRICS, lines.encode())
+    write_atomically("fit", folder / METRICS, lines.encode())
 
 
 def as_stored(
@@ -198,7 +197,7 @@ def _plain(value: Any) -> Any:
 def read_run(path: Path | str) -> dict[str, Any]:
     """Read the header of a checkpoint that `fit` wrote.
 
-    Errors: those of `read_header`, and a checkpoint that `fit` did not write.
+    Errors: the file is missing, incomplete, damaged, or not a checkpoint that `fit` wrote.
 
     Example:
         >>> import pathlib, tempfile
@@ -211,7 +210,7 @@ def read_run(path: Path | str) -> dict[str, Any]:
     """
     expected = "be the checkpoint of a training run"
     hint = "Pass a checkpoint that `fit` or `snnjax train` wrote"
-    header = read_header(path)
+    header = header_of("read_run", Path(path))
     # A header of other types was written by hand.
     wrong = [name for name, kind in _HEADER.items() if not isinstance(header.get(name), kind)]
     if wrong:

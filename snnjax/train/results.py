@@ -14,7 +14,7 @@ import jax
 from snnjax import _dispatch, metrics
 from snnjax._check import alternatives, fail, plural, short_repr
 from snnjax._write import write_atomically
-from snnjax.graph import Network
+from snnjax.graph.network import Network
 from snnjax.train.config import TrainConfig
 from snnjax.train.loop import FitResult
 from snnjax.train.tasks import TaskSettings
@@ -115,16 +115,6 @@ def record_run(
         validation_samples: how many samples the epoch was selected on.
         resumed: whether the run was resumed; the CPU time is then left out, since part of it was spent in another
             process.
-
-    Example:
-        >>> import jax, snnjax
-        >>> from snnjax import train
-        >>> net = snnjax.network(4, [snnjax.layer(2)], snnjax.leaky_readout(3))
-        >>> result = train.FitResult(net.init(jax.random.key(0)), {}, 1, [{"seconds": 2.0}], False)
-        >>> tested = {"accuracy": 0.5}
-        >>> run = train.record_run(train.TASKS["digits"], net, result, tested, validation_samples=9)
-        >>> run["task"], run["parameters"], run["test"]
-        ('digits', 19, {'accuracy': 0.5})
     """
     return {
         "task": settings.task,
@@ -153,17 +143,8 @@ def _all_settings(settings: TaskSettings) -> dict[str, Any]:
 
 
 def write_run(folder: Path, run: dict[str, Any]) -> None:
-    """Write a record to ``run.json`` in the folder of its run.
-
-    Example:
-        >>> import pathlib, tempfile
-        >>> from snnjax.train import read_runs, write_run
-        >>> folder = pathlib.Path(tempfile.mkdtemp())
-        >>> write_run(folder, {"task": "digits", "network": "12", "test": {}})
-        >>> len(read_runs([folder]))
-        1
-    """
-    write_atomically(folder / RUN, (json.dumps(run, indent=1) + "\n").encode())
+    """Write a record to ``run.json`` in the folder of its run."""
+    write_atomically("train", folder / RUN, (json.dumps(run, indent=1) + "\n").encode())
 
 
 def read_runs(places: Sequence[Path | str]) -> list[dict[str, Any]]:
@@ -173,7 +154,8 @@ def read_runs(places: Sequence[Path | str]) -> list[dict[str, Any]]:
 
     Example:
         >>> import pathlib, tempfile
-        >>> from snnjax.train import read_runs, write_run
+        >>> from snnjax.train import read_runs
+        >>> from snnjax.train.results import write_run
         >>> folder = pathlib.Path(tempfile.mkdtemp())
         >>> write_run(folder, {"task": "digits", "network": "12", "test": {}})
         >>> read_runs([folder])[0]["task"]

@@ -17,8 +17,7 @@ from snnjax.blocks._listing import warn_unless_below
 from snnjax.blocks.readout import Integrator
 from snnjax.blocks.spiking import Spiking
 from snnjax.data import Batch, batches
-from snnjax.graph import Network, NetworkOutput
-from snnjax.graph.network import Params, Stats
+from snnjax.graph.network import Network, NetworkOutput, Params, Stats
 from snnjax.losses import activity_lower_bound, activity_upper_bound
 from snnjax.metrics.classification import right_answers
 from snnjax.train.config import TrainConfig
@@ -141,13 +140,13 @@ def _fitting(op: str, network: Network, loss: Loss, decoder: str | None) -> str:
 def _check_config(network: Network, config: TrainConfig, mesh: Mesh | None) -> None:
     """Warn of second thresholds without effect or refuse them, and an online rule on several devices."""
     blocks: list[Any] = [node.block for node in network.nodes]
-    has_lists = any(isinstance(block, Spiking) and block.capacity is not None for block in blocks)
+    has_lists = any(block.lists_spikes for block in blocks)
     if config.second_threshold is not None and not has_lists:
         hint = "Give a layer a capacity, or leave it out"
         fail(f"fit: `second_threshold` must be None without lists, got {config.second_threshold:g}. {hint}.")
     for second in (config.second_threshold, config.final_second_threshold):
         for block in blocks:
-            if second is not None and isinstance(block, Spiking) and block.capacity is not None:
+            if second is not None and isinstance(block, Spiking) and block.lists_spikes:
                 warn_unless_below("TrainConfig", second, block.neuron)
     if config.rule != "bptt" and mesh is not None:
         fail(f"fit: `rule` must be 'bptt' on several devices, got {config.rule!r}. Train on one device.")

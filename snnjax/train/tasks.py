@@ -14,10 +14,15 @@ from jaxtyping import PRNGKeyArray
 from snnjax import losses, neurons
 from snnjax._arguments import explained
 from snnjax._check import check_choice, check_integer, check_switches, check_within, fail, short_repr
-from snnjax.blocks import axonal, batch_norm, conv2d, dense, spiking, sum_pool, synaptic
-from snnjax.graph import Network, layer, leaky_readout, residual, spiking_readout
+from snnjax.blocks import batch_norm, spiking
+from snnjax.blocks._dense import dense
+from snnjax.blocks._synaptic import synaptic
+from snnjax.blocks.conv import conv2d
+from snnjax.blocks.delay import axonal
+from snnjax.blocks.pool import sum_pool
 from snnjax.graph.build import network
-from snnjax.graph.network import Params
+from snnjax.graph.containers import layer, leaky_readout, residual, spiking_readout
+from snnjax.graph.network import Network, Params
 from snnjax.train.config import TrainConfig
 
 NEURONS = {

@@ -9,11 +9,10 @@ import numpy as np
 from jaxtyping import Array
 
 from snnjax import metrics
+from snnjax._sparse_spikes import SparseSpikes
 from snnjax._types import Signal
-from snnjax.graph import Network, NetworkOutput
-from snnjax.graph.network import Params, Stats
+from snnjax.graph.network import Network, NetworkOutput, Params, Stats
 from snnjax.metrics.operations import unknown_block
-from snnjax.sparse_spikes import SparseSpikes
 
 
 class Totals(NamedTuple):
@@ -92,7 +91,7 @@ def summarise(totals: Sequence[Totals], seconds: float) -> dict[str, Any]:
 
     Example:
         >>> import numpy as np
-        >>> from snnjax.train import Totals, summarise
+        >>> from snnjax.train.totals import Totals, summarise
         >>> batch = Totals(2, 1.4, 1, 2, 20, (np.array([2.0, 0.0]),), (1,), 30)
         >>> numbers = summarise([batch, batch], seconds=2.0)
         >>> numbers["accuracy"], numbers["activity"], numbers["silent_share"], numbers["events_per_second"]

@@ -5,8 +5,7 @@ from typing import Any, NamedTuple
 
 import jax
 
-from snnjax.graph import Network
-from snnjax.graph.network import Params, Stats
+from snnjax.graph.network import Network, Params, Stats
 from snnjax.train.checkpoint import load_checkpoint, save_checkpoint
 from snnjax.train.progress import read_run
 from snnjax.train.tasks import TaskSettings, build_network
@@ -37,12 +36,12 @@ def read_trained(path: Path | str, num_inputs: int, num_classes: int) -> Trained
         >>> read_trained("nowhere", 4, 6)
         Traceback (most recent call last):
         ...
-        ValueError: read_header: `path` must be a checkpoint, got no file at nowhere. Train first, or correct the path.
+        ValueError: read_run: `path` must be a checkpoint, got no file at nowhere. Train first, or correct the path.
     """
     header = read_run(path)
     settings = TaskSettings.from_header(header)
     net = build_network(settings, num_inputs, num_classes)
-    params, stats = jax.eval_shape(lambda key: (net.init(key), net.init_stats(key)), jax.random.key(0))
+    params, stats = jax.eval_shape(lambda key: (net.init(key), net.initial_stats(key)), jax.random.key(0))
     best = load_checkpoint(path, {"best_params": params, "best_stats": stats}, net)[0]
     return Trained(net, best["best_params"], best["best_stats"], settings, header)
 

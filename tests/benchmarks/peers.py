@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from snnjax._types import Signal, State
 from tests.benchmarks import timing, workloads
 from tests.benchmarks.timing import Program, Timer, say
 from tests.benchmarks.workloads import DECAY, LEARNING_RATE, SLOPE, Layer, Workload
@@ -29,9 +28,7 @@ def torch_tasks(workload: Workload, modules: Sequence[Any], forward: Callable[[A
     return tasks_in_torch(inputs, workloads.labels(workload), modules, forward)
 
 
-def tasks_in_torch(
-    spikes: Signal, classes: Any, modules: Sequence[Any], forward: Callable[[Any], Any]
-) -> Tasks:
+def tasks_in_torch(spikes: Any, classes: Any, modules: Sequence[Any], forward: Callable[[Any], Any]) -> Tasks:
     """The tasks of ``forward(inputs) -> logits``."""
     import torch
 
@@ -77,7 +74,7 @@ def snntorch(workload: Workload, layers: list[Layer]) -> Tasks:
     if workload.readout:
         neurons[-1] = snn.Leaky(DECAY, reset_mechanism="none")
 
-    def forward(inputs: Signal) -> Any:
+    def forward(inputs: Any) -> Any:
         states = [
             each.init_rleaky() if isinstance(each, snn.RLeaky) else (each.init_leaky(),) for each in neurons
         ]
@@ -140,7 +137,7 @@ def spikingjelly(workload: Workload, layers: list[Layer]) -> Tasks:
     # Its readout is a mean over time of membranes to which inputs count only in part.
     scale = workload.steps * time_constant
 
-    def forward(inputs: Signal) -> Any:
+    def forward(inputs: Any) -> Any:
         functional.reset_net(network)
         return scale * network(inputs) if workload.readout else network(inputs).sum(0)
 
@@ -150,7 +147,7 @@ def spikingjelly(workload: Workload, layers: list[Layer]) -> Tasks:
 class Images(NamedTuple):
     """W7: images over time, their labels, and a network of convolutions with sum pools after them."""
 
-    inputs: Signal  # [time, batch, height, width, channels]
+    inputs: Any  # [time, batch, height, width, channels]
     labels: Any
     convolutions: tuple[Any, ...]  # weights [height, width, inputs, outputs] and bias of each
     readout: Any  # weights [inputs, outputs] and bias
@@ -184,7 +181,7 @@ def spikingjelly_images(images: Images) -> Tasks:
     linear = given(layer.Linear(*weights.shape, step_mode="m"), weights.T, bias)
     membrane = neuron.NonSpikingLIFNode(1 / (1 - images.readout_decay), decode="mean-mem")
 
-    def forward(inputs: Signal) -> Any:
+    def forward(inputs: Any) -> Any:
         functional.reset_net(network)
         functional.reset_net(membrane)
         pooled = network(inputs.permute(0, 1, 4, 2, 3))
@@ -212,7 +209,7 @@ def norse(workload: Workload, layers: list[Layer]) -> Tasks:
         for each in layers
     ]
 
-    def forward(inputs: Signal) -> Any:
+    def forward(inputs: Any) -> Any:
         states: list[Any] = [None] * len(layers)
         before: list[Any] = [None] * len(layers)
         total = 0
@@ -252,15 +249,15 @@ def spyx(workload: Workload, layers: list[Layer]) -> Tasks:
     spikes = jnp.asarray(workloads.bernoulli(workload.input_shape, workload.rate))
     classes = jnp.asarray(workloads.labels(workload))
 
-    def logits(parameters: Any, spikes: Signal) -> Any:
+    def logits(parameters: Any, spikes: Any) -> Any:
         return nn.run(nnx.merge(graph, parameters), spikes)[0].sum(0)
 
-    def loss(parameters: Any, spikes: Signal, classes: Any) -> Any:
+    def loss(parameters: Any, spikes: Any, classes: Any) -> Any:
         each = optax.softmax_cross_entropy_with_integer_labels(logits(parameters, spikes), classes)
         return each.mean()
 
     @jax.jit
-    def step(parameters: Any, state: State, spikes: Signal, classes: Any) -> Any:
+    def step(parameters: Any, state: Any, spikes: Any, classes: Any) -> Any:
         updates, state = optimiser.update(jax.grad(loss)(parameters, spikes, classes), state)
         return optax.apply_updates(parameters, updates), state
 

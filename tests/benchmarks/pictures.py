@@ -9,9 +9,9 @@ import matplotlib as mpl
 from matplotlib import pyplot as plt
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-from tests.benchmarks import networks
-from tests.benchmarks.networks import DONATED
 from tests.benchmarks.peers import PEERS
+from tests.benchmarks.programs import networks
+from tests.benchmarks.programs.networks import DONATED
 from tests.benchmarks.report import OWN, alternatives, columns, ratio
 from tests.benchmarks.tables import DENSITY, PRODUCTS, SCALING, SPEED, Table
 
@@ -45,7 +45,7 @@ def write(folder: Path, tables: Sequence[Table]) -> None:
             plt.close(figure)
 
 
-def colour(name: str) -> Any:
+def colour(name: str):
     """Of an alternative, or of a peer with its version."""
     return {**GREYS, **OURS}.get(name) or OTHERS[name.split()[0]]
 
@@ -58,7 +58,7 @@ def shown(table: Table, column: str) -> list[str]:
     ]
 
 
-def draw_speed(tables: Sequence[Table]) -> Any:
+def draw_speed(tables: Sequence[Table]):
     """A group of bars for each workload and task."""
     groups = [(table, column) for table in tables for column in columns(table) if DONATED not in column]
     bars = [(table, column, shown(table, column)) for table, column in groups]
@@ -85,7 +85,7 @@ def draw_speed(tables: Sequence[Table]) -> Any:
     return figure
 
 
-def panels(tables: Sequence[Table], draw: Callable[[Any, Table], None]) -> Any:
+def panels(tables: Sequence[Table], draw: Callable[[Any, Table], None]):
     """A grid of panels under one legend."""
     across = min(PANELS_ACROSS, len(tables))
     down = -(-len(tables) // across)
@@ -102,7 +102,7 @@ def panels(tables: Sequence[Table], draw: Callable[[Any, Table], None]) -> Any:
     return figure
 
 
-def draw_ratios(axis: Any, table: Table) -> None:
+def draw_ratios(axis, table: Table) -> None:
     """How many times faster, over density."""
     for name in alternatives(table):
         if name.startswith(OWN):
@@ -115,7 +115,7 @@ def draw_ratios(axis: Any, table: Table) -> None:
     axis.set_ylabel("times faster")
 
 
-def draw_times(axis: Any, table: Table) -> None:
+def draw_times(axis, table: Table) -> None:
     """Milliseconds over a size."""
     for name in alternatives(table):
         medians = [1e3 * statistics.median(table.cells[column, name]) for column in columns(table)]
@@ -130,7 +130,7 @@ def places(table: Table) -> list[float]:
     return [float(column.split()[0]) for column in columns(table)]
 
 
-def plain_numbers(axis: Any, ticks: Sequence[float]) -> None:
+def plain_numbers(axis, ticks: Sequence[float]) -> None:
     """Ticks at what was measured, logarithmic values upwards, and no powers of ten."""
     axis.set_yscale("log")
     axis.set_xticks(ticks, labels=[f"{tick:g}" for tick in ticks], rotation=60)

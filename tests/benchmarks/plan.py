@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass, replace
 
-from tests.benchmarks import networks, neurons, timing
-from tests.benchmarks.cameras import Camera
-from tests.benchmarks.convolutions import Convolved
-from tests.benchmarks.residuals import MS, Residual
+from tests.benchmarks import timing
+from tests.benchmarks.programs import networks, neurons
+from tests.benchmarks.programs.cameras import Camera
+from tests.benchmarks.programs.convolutions import Convolved
+from tests.benchmarks.programs.residuals import MS, Residual
 from tests.benchmarks.workloads import N_MNIST, W3, Workload, stacked, w1, w2
 
 DELAYED = neurons.Shape(recurrent=False)

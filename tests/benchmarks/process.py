@@ -43,13 +43,13 @@ class Process:
         pipe = subprocess.PIPE
         self._process = subprocess.Popen(command, cwd=ROOT, env=environment(), stdin=pipe, stdout=pipe)
 
-    def send(self, method: Callable[["Held", Any], Any], argument: Any) -> None:
+    def send(self, method: Callable[["Held", Any], Any], argument) -> None:
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError):  # then there is no answer either
             pickle.dump((method.__name__, argument), self._process.stdin)
             self._process.stdin.flush()
 
-    def answer(self) -> Any:
+    def answer(self):
         assert self._process.stdout is not None
         try:
             return pickle.load(self._process.stdout)

@@ -19,10 +19,11 @@ from typing import Any, NamedTuple
 
 import jax
 
-from tests.benchmarks import cameras, networks, phases
+from tests.benchmarks import phases
 from tests.benchmarks.compare import Refusal, refuse
-from tests.benchmarks.networks import INFERENCE, TRAINING
 from tests.benchmarks.plan import Plan, quick
+from tests.benchmarks.programs import cameras, networks
+from tests.benchmarks.programs.networks import INFERENCE, TRAINING
 from tests.benchmarks.timing import say
 
 EVENTS, LISTS = "snnjax, events", "snnjax, events, capacity 10 %"

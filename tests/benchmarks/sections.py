@@ -3,9 +3,10 @@
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
-from tests.benchmarks import (
+from tests.benchmarks import peers, process
+from tests.benchmarks.plan import Plan
+from tests.benchmarks.programs import (
     cameras,
     convolutions,
     delayed,
@@ -15,15 +16,12 @@ from tests.benchmarks import (
     mixed,
     networks,
     neurons,
-    peers,
-    process,
     products,
     residuals,
     stored,
     streaming,
 )
-from tests.benchmarks.networks import DONATED, FORWARD, GRADIENT, INFERENCE, TRAINING
-from tests.benchmarks.plan import Plan
+from tests.benchmarks.programs.networks import DONATED, FORWARD, GRADIENT, INFERENCE, TRAINING
 from tests.benchmarks.tables import (
     DENSITY,
     MEGABYTES,
@@ -186,7 +184,7 @@ def convolution(plan: Plan) -> Iterator[Table]:
 
 
 def by_density(
-    plan: Plan, title: str, tasks: Sequence[str], programs: Mapping[float, Programs], **rest: Any
+    plan: Plan, title: str, tasks: Sequence[str], programs: Mapping[float, Programs], **rest
 ) -> Iterator[Table]:
     """A sweep for each task, of programs by task and alternative at each density."""
     announce(f"{title}, by density")
@@ -291,7 +289,7 @@ def start(plan: Plan) -> Iterator[Table]:
 
 def on_ipus(plan: Plan) -> Iterator[Table]:
     """The IPU Model: a network of the published comparison, dense and sparse, by activity; then over several IPUs."""
-    from tests.benchmarks import ipus
+    from tests.benchmarks.devices import ipus
 
     announce(f"{plan.on_ipu.name} on the IPU Model")
     measured: dict[str, Cells] = {what: {} for what in ipus.UNITS}
@@ -317,7 +315,7 @@ def on_ipus(plan: Plan) -> Iterator[Table]:
 
 def beside(plan: Plan) -> Iterator[Table]:
     """The IPU Model: sparse networks beside dense ones on the matrix unit, by width and batch."""
-    from tests.benchmarks import beside_dense
+    from tests.benchmarks.devices import beside_dense
 
     for kind in ("feed-forward", "recurrent"):
         cells: Cells = {}

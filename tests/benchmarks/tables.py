@@ -3,7 +3,7 @@
 import contextlib
 import sys
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tests.benchmarks import process, timing
 from tests.benchmarks.plan import Plan
@@ -64,7 +64,7 @@ def measure(
     return turns
 
 
-def table_of(title: str, turns: Turns, **rest: Any) -> Table:
+def table_of(title: str, turns: Turns, **rest) -> Table:
     wall = {key: [turn.wall for turn in values] for key, values in turns.items()}
     return Table(
         title, wall, cpu={key: [turn.cpu for turn in values] for key, values in turns.items()}, **rest

@@ -10,7 +10,6 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 from tests import quick
 
@@ -48,7 +47,7 @@ def run(fuzz: Fuzz, examples: int, seed: int, log: Path | None) -> Counter[str]:
         suppress_health_check=list(hypothesis.HealthCheck),
     )
     @hypothesis.given(fuzz.strategy)
-    def each(example: Any) -> None:
+    def each(example) -> None:
         if log is not None:
             log.write_text(f"{dict(counted)}\n{example!r}\n")
         fuzz.check(example, counted)

@@ -8,6 +8,7 @@ import hypothesis.strategies as st
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 
 from snnjax import _targets
 from tests.fuzz import values
@@ -28,12 +29,12 @@ class Call(NamedTuple):
     attributes: Mapping[str, Any]
 
 
-def calls_of(function: Callable[..., Any], *arguments: Any) -> list[Call]:
+def calls_of(function: Callable[..., Any], *arguments) -> list[Call]:
     """All calls of handlers in a function."""
     found = []
     original = _targets.call
 
-    def record(target: str, operands: Any, results: Any, aliases: Any = None, **attributes: Any) -> Any:
+    def record(target: str, operands, results, aliases=None, **attributes):
         shapes = [
             tuple((tuple(a.shape), jnp.dtype(a.dtype).name) for a in each) for each in (operands, results)
         ]
@@ -140,7 +141,7 @@ def _mistaken_attributes(draw: st.DrawFn, attributes: Mapping[str, Any]) -> dict
     return attributes
 
 
-def _absurd(dtype: Any) -> st.SearchStrategy[Any]:
+def _absurd(dtype: DTypeLike) -> st.SearchStrategy[Any]:
     if jnp.issubdtype(dtype, jnp.floating):
         return st.sampled_from([0.0, -1.0, np.nan, np.inf, 1e-45, 3e38])
     limits = np.iinfo(dtype)

@@ -32,7 +32,7 @@ import snnjax
 from snnjax import data
 from snnjax.data import _hdf5
 from snnjax.nir import from_nir, to_nir
-from snnjax.train import load_checkpoint, read_header, read_run, read_runs, results_page, save_checkpoint
+from snnjax.train import load_checkpoint, read_run, read_runs, results_page, save_checkpoint
 
 _HDF5 = (".h5", ".nir")
 FORM = re.compile(r"\w+(\.\w+)*: `[^`]+` must .+, got .+\. .+\.", re.DOTALL)
@@ -80,7 +80,7 @@ def readers(folder: Path) -> list[Reader]:
         Reader("shd.h5", data.load_shd, _words(folder)),
         Reader("network.nir", from_nir, _network(folder)),
         Reader("a.safetensors", lambda path: load_checkpoint(path, _TREE), run),
-        Reader("run.safetensors", lambda path: (read_header(path), read_run(path)), run),
+        Reader("run.safetensors", read_run, run),
         Reader("run.json", lambda path: results_page(read_runs([path])), json.dumps(_RESULT).encode()),
     ]
 
@@ -173,7 +173,7 @@ class _Forked:
     server: "subprocess.Popen[str]"
     pipe: str
 
-    def __init__(self, command: list[str], **_: Any) -> None:
+    def __init__(self, command: list[str], **_) -> None:
         path, time_limit, what = command[3:]
         self._ask([path, int(time_limit), what, self.pipe])
         self.number, self.status = int(self._answer()), None
@@ -276,7 +276,7 @@ class Fuzz:
             refusal = self.try_one(reader, reader.content)
             assert refusal is None, refusal
 
-    def check(self, example: Any, counted: Counter[str]) -> None:
+    def check(self, example, counted: Counter[str]) -> None:
         """Each file is read, or refused in words."""
         for number in range(self.rounds):
             rng = np.random.default_rng((example, number))

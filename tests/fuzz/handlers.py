@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from snnjax import (
-    LeakyReadout,
     LIFLayer,
+    LIFReadout,
     PoissonInput,
     SparseSpikes,
     Synapses,
@@ -34,7 +34,7 @@ from snnjax.quantisation import quantise
 from tests.cases import PRODUCTS
 from tests.fuzz import calls, values
 from tests.ops.common import with_gradient
-from tests.ops.random_networks import arguments, random_form, runner
+from tests.ops.lif_network.random_networks import arguments, random_form, runner
 
 FORGET = 300  # examples after which compiled programs are dropped, for memory
 # What a handler says when it refuses; anything else is a mistake of its own.
@@ -114,10 +114,10 @@ def with_int8(batch: int, width: int) -> list[tuple[Callable[..., Any], tuple[An
     ring = Synapses.fixed_fan_out(jax.random.key(1), 7, 7, fan_out=2)
     some = quantise(jnp.ones(ring.num_synapses), synapses=ring)
 
-    def run(inputs: Signal, weights: Any, recurrent: Any, some: Any, ring: Any) -> Any:
+    def run(inputs: Signal, weights, recurrent, some, ring):
         second = LIFLayer(recurrent, 0.9, recurrent=some, recurrent_synapses=ring)
         layers = [LIFLayer(weights, 0.9, recurrent=recurrent), second]
-        readout = LeakyReadout(recurrent, 0.9)
+        readout = LIFReadout(recurrent, 0.9)
         return lif_network(inputs, layers, readout, capacity=3, implementation="cpu")
 
     network = run, (jnp.ones((5, batch, width)), weights, recurrent, some, ring)
@@ -167,7 +167,7 @@ class Fuzz:
         mistaken = calls.mistaken(valid_calls(num_networks))
         self.strategy = st.tuples(mistaken, st.integers(0, 2**32 - 1), st.sampled_from(values.KINDS))
 
-    def check(self, example: Any, counted: Counter[str]) -> None:
+    def check(self, example, counted: Counter[str]) -> None:
         """A valid call succeeds and writes all of its results; any other one may be refused, in words."""
         (call, mistakes), seed, kind = example
         rng = np.random.default_rng(seed)

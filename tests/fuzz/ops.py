@@ -25,7 +25,7 @@ from snnjax import (
 )
 from tests.fuzz import values
 from tests.ops.common import jit, with_gradient
-from tests.ops.random_networks import LIST_INPUTS, Form, arguments, random_form, runner
+from tests.ops.lif_network.random_networks import LIST_INPUTS, Form, arguments, random_form, runner
 
 ROUNDING = {"rtol": 1e-5, "atol": 1e-5}  # sums of up to 200 numbers of order 1 in another order
 ABSURD = 2**31 - 1  # a capacity
@@ -112,11 +112,11 @@ def _synapses(dtype: str, neurons: int, each: int, rng: np.random.Generator) -> 
 
 
 def _convolutions() -> list[Subject]:
-    def make(dtype: str, shape: tuple[int, ...], kernel: tuple[int, ...], rng: np.random.Generator) -> Any:
+    def make(dtype: str, shape: tuple[int, ...], kernel: tuple[int, ...], rng: np.random.Generator):
         spikes = _lists(dtype, math.prod(shape), 40, rng)
         return spikes, jnp.asarray(values.array(rng, "plain", kernel, "float32"))
 
-    def run(implementation: str, *given: Any, **options: Any) -> Any:
+    def run(implementation: str, *given, **options):
         return spike_conv(*given, implementation=implementation, **options)
 
     # Lists longer than most images: rows are dense and have duplicates.
@@ -143,7 +143,7 @@ def _pools() -> list[Subject]:
     def make(dtype: str, shape: tuple[int, ...], rng: np.random.Generator) -> tuple[Any, ...]:
         return (_lists(dtype, math.prod(shape), 40, rng),)
 
-    def run(implementation: str, spikes: SparseSpikes, **options: Any) -> jax.Array:
+    def run(implementation: str, spikes: SparseSpikes, **options) -> jax.Array:
         if implementation == "reference":
             return pool_spikes(spikes.to_dense(), **options)
         pooled = pool_spikes(spikes, **options)
@@ -173,7 +173,7 @@ def _selections() -> list[Subject]:
             for shape in ((3, neurons), (neurons,), ())
         )
 
-    def run(implementation: str, *given: Any, capacity: int) -> Any:
+    def run(implementation: str, *given, capacity: int):
         return select_spikes(*given, capacity=capacity, implementation=implementation)
 
     return [
@@ -192,7 +192,7 @@ def _delays() -> list[Subject]:
         plain = (jnp.asarray(values.array(rng, "plain", shape, "float32")) for shape in shapes)
         return *plain, jnp.asarray(rng.integers(0, steps + 1, 3), jnp.int32)
 
-    def run(implementation: str, *given: Any, max_delay: int) -> Any:
+    def run(implementation: str, *given, max_delay: int):
         return delay_spikes(
             *given[:-1], lengths=given[-1], max_delay=max_delay, implementation=implementation
         )
@@ -217,7 +217,7 @@ def _delayed_products() -> list[Subject]:
         weights, delays = (jnp.asarray(values.array(rng, "plain", shape, "float32")) for _ in range(2))
         return spikes, weights, delays, *(() if synapses is None else (synapses,))
 
-    def run(implementation: str, *given: Any) -> Any:
+    def run(implementation: str, *given):
         return delayed_spike_matmul(*given, max_delay=2, implementation=implementation)
 
     forms = (("int32", 40, 0), ("int8", 300, 0), ("uint16", 300, 3), ("uint32", 40, 20), ("int32", 0, 2))
@@ -228,7 +228,7 @@ def _delayed_products() -> list[Subject]:
     ]
 
 
-def spoil(rng: np.random.Generator, kind: str, leaf: Any) -> Any:
+def spoil(rng: np.random.Generator, kind: str, leaf):
     """An array some of whose entries are replaced by those of a kind, or as it is."""
     if rng.random() < 0.5:
         return leaf
@@ -249,13 +249,13 @@ class Fuzz:
         )
 
     @functools.cache  # noqa: B019  (there is one of these in a process)
-    def _compiled(self, name: str, what: str) -> Any:
+    def _compiled(self, name: str, what: str):
         function = self.subjects[name].function
         if what == "gradient":
             return jit(with_gradient(functools.partial(function, "cpu")))
         return jit(functools.partial(function, what))
 
-    def check(self, example: Any, counted: Counter[str]) -> None:
+    def check(self, example, counted: Counter[str]) -> None:
         """Kernel and reference agree, but where it depends on the order of sums; the gradient comes to an end."""
         name, seed, place, kind = example
         rng = np.random.default_rng(seed)

@@ -82,7 +82,7 @@ def _blocks(block: Block) -> list[Block]:
     return [block, *(each for own in block.instructions for inner in own.blocks for each in _blocks(inner))]
 
 
-def _with(items: Any, rng: random.Random, change: Callable[[Any], Any]) -> tuple[Any, ...]:
+def _with(items, rng: random.Random, change: Callable[[Any], Any]) -> tuple[Any, ...]:
     """A tuple with one item changed, dropped, repeated, or with two exchanged."""
     items = list(items)
     if not items:

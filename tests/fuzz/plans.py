@@ -23,7 +23,7 @@ from tests.fuzz.plan_mutations import mutated
 from tests.ipu.lowering.artifacts import artifact, options
 from tests.ipu.lowering.reader import read
 from tests.ops.common import with_gradient
-from tests.ops.random_networks import ADAPTIVE, ADLIF, ALL, Form, arguments, runner
+from tests.ops.lif_network.random_networks import ADAPTIVE, ADLIF, ALL, Form, arguments, runner
 
 TILES, DEVICES = 4, 2
 # What the executor says when it refuses, as absl::StatusCode; anything else is a mistake of its own.
@@ -95,7 +95,7 @@ def _of_two_ipus() -> Iterator[bytes]:
     compile_options.num_partitions = DEVICES
     compile_options.device_assignment = xla_client.DeviceAssignment.create(np.arange(DEVICES)[None])
 
-    def body(x: jax.Array) -> Any:
+    def body(x: jax.Array):
         ring = lax.ppermute(x, "d", [(0, 1), (1, 0)])
         spread = lax.psum_scatter(x.T, "d", tiled=True), lax.all_to_all(x, "d", 1, 0, tiled=True)
         return lax.psum(x, "d"), lax.all_gather(x, "d"), ring, spread, x + lax.axis_index("d").astype(x.dtype)

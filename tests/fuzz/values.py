@@ -2,10 +2,10 @@
 
 import functools
 import math
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 
 # What ASan fills new memory with (malloc_fill_byte as it is by default), as numbers of 2 and 4 bytes: a result that
 # shows it was never written.
@@ -19,7 +19,7 @@ _SHARE = 0.02  # of hostile numbers among "few"
 _SUPPLY = 1 << 20  # numbers of a kind and a dtype that are drawn at once, much faster than for each array
 
 
-def piece(rng: np.random.Generator, kind: str, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+def piece(rng: np.random.Generator, kind: str, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
     """An array full of `kind`, cut from a random place of a supply. It is a copy, whose bounds a sanitizer guards."""
     size = math.prod(shape)
     if size > _SUPPLY // 2:
@@ -29,11 +29,11 @@ def piece(rng: np.random.Generator, kind: str, shape: tuple[int, ...], dtype: An
 
 
 @functools.cache
-def _supply(kind: str, dtype: Any) -> np.ndarray:
+def _supply(kind: str, dtype: DTypeLike) -> np.ndarray:
     return array(np.random.default_rng(KINDS.index(kind)), kind, (_SUPPLY,), dtype)
 
 
-def array(rng: np.random.Generator, kind: str, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+def array(rng: np.random.Generator, kind: str, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
     """An array full of `kind`."""
     dtype = jnp.dtype(dtype)
     is_float = jnp.issubdtype(dtype, jnp.inexact)
@@ -48,7 +48,7 @@ def array(rng: np.random.Generator, kind: str, shape: tuple[int, ...], dtype: An
     return _cast(np.where(rng.random(shape) < share, rng.choice(pool, shape), plain), dtype)
 
 
-def _cast(numbers: np.ndarray, dtype: Any) -> np.ndarray:
+def _cast(numbers: np.ndarray, dtype: DTypeLike) -> np.ndarray:
     """Integers wrap, as they do where ids are made without care."""
     with np.errstate(all="ignore"):
         if jnp.issubdtype(dtype, jnp.integer):

@@ -44,7 +44,7 @@ def connected(rng: np.random.Generator) -> dict[str, np.ndarray]:
     return {"sources": sources, "targets": targets, "v": rng.random(NEURONS)}
 
 
-def run(group: Any, own: dict[str, np.ndarray], kinds: list[tuple[str, np.ndarray, Any]], delays: Any) -> Any:
+def run(group, own: dict[str, np.ndarray], kinds: list[tuple[str, np.ndarray, Any]], delays):
     """The spikes of a group whose synapses do `kinds`: (what on a spike, which synapses, their weight)."""
     network, monitor = Network(group), SpikeMonitor(group)
     network.add(monitor)

@@ -34,7 +34,7 @@ def sequences(scale: float) -> tuple[np.ndarray, np.ndarray]:
     return inputs, weights
 
 
-def record(trace: list[tuple[Any, ...]], gradient: Any, scale: float) -> dict[str, Any]:
+def record(trace: list[tuple[Any, ...]], gradient, scale: float) -> dict[str, Any]:
     """The case of a list of (spikes, membrane) per step."""
     spikes, membrane = (np.stack([np.asarray(step[i], np.float64) for step in trace]) for i in (0, 1))
     case: dict[str, Any] = {"scale": scale, "membrane": membrane.round(DECIMALS).tolist()}
@@ -67,7 +67,7 @@ def make_snntorch() -> dict[str, Any]:
         surrogate = snntorch.surrogate.fast_sigmoid(slope=25)
         neuron = snntorch.Leaky(0.9, spike_grad=surrogate, reset_mechanism=reset, reset_delay=delay)
 
-        def step(x: Any, mem: Any) -> tuple[Any, Any, Any]:
+        def step(x, mem) -> tuple[Any, Any, Any]:
             spikes, mem = neuron(x, neuron.init_leaky() if mem is None else mem)
             return spikes, mem, mem
 
@@ -79,7 +79,7 @@ def make_snntorch() -> dict[str, Any]:
         surrogate = snntorch.surrogate.fast_sigmoid(slope=25)
         neuron = snntorch.Synaptic(0.8, 0.9, spike_grad=surrogate, reset_mechanism=reset)
 
-        def step(x: Any, state: State) -> tuple[Any, Any, Any]:
+        def step(x, state: State) -> tuple[Any, Any, Any]:
             spikes, syn, mem = neuron(x, *(neuron.init_synaptic() if state is None else state))
             return spikes, mem, (syn, mem)
 
@@ -100,8 +100,8 @@ def make_spikingjelly() -> dict[str, Any]:
     """`IFNode`, `LIFNode` and `ParametricLIFNode` with hard and soft reset; surrogate Sigmoid(4)."""
     from spikingjelly.activation_based import neuron, surrogate
 
-    def run(node: Any, scale: float = 1.0) -> dict[str, Any]:
-        def step(x: Any, _: Any) -> tuple[Any, Any, Any]:
+    def run(node, scale: float = 1.0) -> dict[str, Any]:
+        def step(x, _) -> tuple[Any, Any, Any]:
             spikes = node(x)
             return spikes, node.v, None
 
@@ -140,14 +140,14 @@ def make_norse() -> dict[str, Any]:
     membrane, synapse = torch.tensor(250.0), torch.tensor(500.0)
     zeros = torch.zeros(SHAPE[1:])
 
-    def run(function: Any, parameters: Any, initial: Any, scale: float) -> dict[str, Any]:
-        def step(x: Any, state: State) -> tuple[Any, Any, Any]:
+    def run(function, parameters, initial, scale: float) -> dict[str, Any]:
+        def step(x, state: State) -> tuple[Any, Any, Any]:
             spikes, state = function(x, initial if state is None else state, parameters)
             return spikes, state.v, state
 
         return run_torch(step, scale)
 
-    def integrate(x: Any, state: State, parameters: Any) -> tuple[Any, Any]:
+    def integrate(x, state: State, parameters) -> tuple[Any, Any]:
         # Has no spikes: the output is the membrane, which the loss then weighs.
         return leaky_integrator.li_feed_forward_step(x, state, parameters)
 
@@ -175,7 +175,7 @@ def make_spyx() -> dict[str, Any]:
     rngs, neurons = nnx.Rngs(0), (SHAPE[-1],)
     spike = {"activation": spyx.axn.superspike(k=25)}
 
-    def run(model: Any, scale: float = 1.0) -> dict[str, Any]:
+    def run(model, scale: float = 1.0) -> dict[str, Any]:
         inputs, weights = (jnp.asarray(array) for array in sequences(scale))
 
         def unroll(inputs: Signal) -> tuple[Any, Any]:

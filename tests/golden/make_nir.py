@@ -31,7 +31,7 @@ def inputs_of(*shape: int) -> np.ndarray:
     return (np.random.default_rng(7).random((STEPS, BATCH, *shape)) < RATE).astype(np.float32)
 
 
-def save(name: str, inputs: Signal, outputs: Any, graph: Any = None) -> None:
+def save(name: str, inputs: Signal, outputs, graph=None) -> None:
     """Write a case; graphs of ours are there already."""
     if graph is not None:
         nir.write(FOLDER / f"{name}.nir", graph)
@@ -52,7 +52,7 @@ def unroll(step: Callable[[Any, Any], tuple[Any, Any]], inputs: np.ndarray) -> n
     return np.stack(outputs)
 
 
-def linear(inputs: int, outputs: int, bias: bool = True) -> Any:
+def linear(inputs: int, outputs: int, bias: bool = True):
     """Weights that let neurons spike now and then."""
     import torch
 
@@ -70,10 +70,10 @@ def make_snntorch() -> None:
 
     torch.manual_seed(0)
 
-    def leaky(n: tuple[int, ...], **options: Any) -> Any:
+    def leaky(n: tuple[int, ...], **options):
         return snn.Leaky(beta=torch.full(n, 0.9), threshold=torch.full(n, 0.5), init_hidden=True, **options)
 
-    def write(name: str, net: Any, shape: tuple[int, ...]) -> None:
+    def write(name: str, net, shape: tuple[int, ...]) -> None:
         inputs = inputs_of(*shape)
         graph = export_to_nir(net, torch.zeros(1, *shape), ignore_dims=[0])
         utils.reset(net)
@@ -94,7 +94,7 @@ def make_snntorch() -> None:
             self.fc = linear(3, 5)
             self.rec = snn.RLeaky(torch.full((5,), 0.9), threshold=0.5, linear_features=5, init_hidden=True)
 
-        def forward(self, x: Any) -> Any:
+        def forward(self, x):
             return self.rec(self.fc(x))
 
     write("recurrent", Recurrent(), (3,))
@@ -108,7 +108,7 @@ def make_norse() -> None:
 
     torch.manual_seed(2)
 
-    def full(n: int, value: float) -> Any:
+    def full(n: int, value: float):
         return torch.full((n,), value)
 
     zeros = {"v_leak": full(5, 0.0), "v_reset": full(5, 0.0)}
@@ -152,12 +152,12 @@ def make_spyx() -> None:
 
     rngs = nnx.Rngs(0)
 
-    def dense(inputs: int, outputs: int) -> Any:
+    def dense(inputs: int, outputs: int):
         layer = nnx.Linear(inputs, outputs, rngs=rngs)
         layer.kernel[...] = layer.kernel[...] * GAIN
         return layer
 
-    def write(name: str, shape: tuple[int, ...], width: int, *layers: Any) -> None:
+    def write(name: str, shape: tuple[int, ...], width: int, *layers) -> None:
         net, inputs = spyx.nn.Sequential(*layers), inputs_of(*shape)
         there = jnp.asarray(np.moveaxis(inputs, 2, -1) if len(shape) == 3 else inputs)
         ends = {"input": np.array(shape)}, {"output": np.array([width])}
@@ -183,9 +183,7 @@ def make_spyx() -> None:
     )
 
 
-def ours(
-    name: str, neuron: Any, dt: float, method: str = "euler", case: str = "dense"
-) -> tuple[np.ndarray, Any]:
+def ours(name: str, neuron, dt: float, method: str = "euler", case: str = "dense") -> tuple[np.ndarray, Any]:
     """Inputs, and a graph of ours of two or three layers, written and read from its file."""
     import jax
 
@@ -207,7 +205,7 @@ def ours(
     return inputs_of(shape[-1], *shape[:-1]), nir.read(FOLDER / f"{name}.nir")
 
 
-def image(neuron: Any) -> Any:
+def image(neuron):
     """A convolution with neurons of their own at every pixel, as the libraries want them."""
     import snnjax
 
@@ -230,7 +228,7 @@ def load_ours_in_snntorch() -> None:
 
     options = {"reset": "zero", "normalize": False}
     lif = neurons.lif(0.8, 0.5, **options)
-    current = neurons.current_lif(0.8, 0.6, 0.5, **options, normalize_synapse=False)
+    current = neurons.current_lif(0.8, 0.5, 0.6, **options, normalize_synapse=False)
     for name, neuron, case in (
         ("ours", lif, "dense"),
         ("ours_current", current, "dense"),
@@ -239,7 +237,7 @@ def load_ours_in_snntorch() -> None:
     ):
         inputs, graph = ours(f"snntorch_{name}", neuron, 1e-4, case=case)
 
-        def run(x: np.ndarray, graph: Any = graph) -> np.ndarray:
+        def run(x: np.ndarray, graph=graph) -> np.ndarray:
             net = import_from_nir(graph)
             utils.reset(net)
             return unroll(lambda at, state: net(at) if state is None else net(at, state), x)
@@ -254,7 +252,7 @@ def load_ours_in_norse() -> None:
     from snnjax import neurons
 
     lif = neurons.lif(0.8, 0.1, reset="zero")
-    current = neurons.current_lif(0.8, 0.6, 0.1, reset="zero")
+    current = neurons.current_lif(0.8, 0.1, 0.6, reset="zero")
     for name, neuron, case in (
         ("ours", lif, "dense"),
         ("ours_if", neurons.integrate_and_fire(0.5, reset="zero"), "dense"),
@@ -264,7 +262,7 @@ def load_ours_in_norse() -> None:
     ):
         inputs, graph = ours(f"norse_{name}", neuron, 1e-3, case=case)
 
-        def run(x: np.ndarray, graph: Any = graph) -> np.ndarray:
+        def run(x: np.ndarray, graph=graph) -> np.ndarray:
             return unroll(norse.from_nir(graph, dt=1e-3), x)
 
         save(f"norse_{name}", inputs, one_by_one(run, inputs))
@@ -310,7 +308,7 @@ def load_ours_in_spyx() -> None:
 
     late = {"spike_from": "old"}
     unscaled = {"normalize": False, "reset_time": "after_decay"}
-    current = neurons.current_lif(0.8, 0.6, 0.5, normalize=False, normalize_synapse=False, **late)
+    current = neurons.current_lif(0.8, 0.5, 0.6, normalize=False, normalize_synapse=False, **late)
     for name, neuron, case in (
         ("ours", neurons.lif(0.8, 0.5, **unscaled, **late), "dense"),
         ("ours_if", neurons.integrate_and_fire(0.5, reset_time="after_decay", **late), "dense"),

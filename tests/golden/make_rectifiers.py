@@ -21,7 +21,7 @@ EPOCHS, BATCH, RATE, EPSILON = 12, 100, 4e-3, 1e-3
 SHAPES = [(5, 5, 1, 8), (3, 3, 8, 16), (256, 64), (64, 10)]
 
 
-def network(params: Params, stats: Stats, x: Any, train: bool) -> tuple[jax.Array, Any]:
+def network(params: Params, stats: Stats, x, train: bool) -> tuple[jax.Array, Any]:
     """Two convolutions with norms, the first with a stride and a pool after it, and two dense layers."""
     after = []
     for place, stride in ((0, 2), (1, 1)):
@@ -51,8 +51,8 @@ def main() -> None:
     optimiser = optax.adam(optax.cosine_decay_schedule(RATE, EPOCHS * steps))
 
     @jax.jit
-    def step(params: Params, stats: Stats, state: State, x: jax.Array, y: jax.Array) -> Any:
-        def loss(params: Params) -> Any:
+    def step(params: Params, stats: Stats, state: State, x: jax.Array, y: jax.Array):
+        def loss(params: Params):
             logits, after = network(params, stats, x, train=True)
             return optax.softmax_cross_entropy_with_integer_labels(logits, y).mean(), after
 
@@ -71,7 +71,7 @@ def main() -> None:
     print("accuracy", np.mean(np.argmax(logits, 1) == test.labels))
     arrays = [[*own, *extra] for own, extra in zip(params[:2], stats, strict=True)] + params[2:]
     flat = [np.asarray(array, np.float16) for own in arrays for array in own]
-    named: Any = {f"{place:02d}": array for place, array in enumerate(flat)}
+    named = {f"{place:02d}": array for place, array in enumerate(flat)}
     np.savez_compressed(Path(__file__).with_name("rectifiers.npz"), **named)
 
 

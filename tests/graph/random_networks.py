@@ -28,11 +28,11 @@ from snnjax import (
     synaptic,
 )
 from snnjax._types import SURROGATES, Params, Signal, State
+from snnjax.blocks._sparse import SparseParams
+from snnjax.blocks._synaptic import SynapticParams, SynapticState
 from snnjax.blocks.delay import DelayState
 from snnjax.blocks.late import LateState
 from snnjax.blocks.linear import LinearParams
-from snnjax.blocks.sparse import SparseParams
-from snnjax.blocks.synaptic import SynapticParams, SynapticState
 from snnjax.quantisation import Quantised, dequantise
 from tests.graph.helpers import CarriedSums, Sums, Totals
 from tests.numbers import assert_close, dyadic
@@ -108,7 +108,7 @@ def _layer(pick: Any, width: int) -> Any:
         lif,
         lif,
         neurons.refractory(lif, steps=2),
-        neurons.current_lif(0.5, 0.5, **switches),
+        neurons.current_lif(0.5, synapse_decay=0.5, **switches),
         neurons.integrate_and_fire(1.0, **switches),
     )
     most = pick(None, 1, 3, 7, 40, 1000)
@@ -156,7 +156,7 @@ def arguments(form: Form, seed: int) -> tuple[Any, ...]:
 
 def _stats(form: Form) -> Any:
     """The constants that are not learned, in float32 on every path."""
-    return form.net.init_stats(jax.random.key(0))
+    return form.net.initial_stats(jax.random.key(0))
 
 
 def _inputs(form: Form, rng: np.random.Generator) -> Any:

@@ -45,7 +45,10 @@ def apply(params: Params = PARAMS, state: State = STATE, inputs: Signal = X, **o
 def with_constants(**wrong: Any) -> Any:
     """Neurons of one's own, of which one constant is wrong."""
     constants = neurons.GLIFConstants(jnp.array(0.5), jnp.array(1.0), jnp.array(0.5))._replace(**wrong)
-    plain, neuron = neurons.lif(), neurons.lif()._replace(glif=neurons.GLIF(lambda params: constants))
+    plain, neuron = (
+        neurons.lif(),
+        dataclasses.replace(neurons.lif(), glif=neurons.GLIF(lambda params: constants)),
+    )
     params = network(4, [layer(3, plain)], leaky_readout(2)).init(jax.random.key(0))
     return network(4, [layer(3, neuron)], leaky_readout(2)).apply(params, None, X)
 
@@ -93,12 +96,16 @@ ERRORS = [
         "Pass one value, or one per neuron.",
     ),
     (
-        lambda: layer(3, neurons.lif()._replace(glif=neurons.GLIF(lambda params: params, reset="add"))),
+        lambda: layer(
+            3, dataclasses.replace(neurons.lif(), glif=neurons.GLIF(lambda params: params, reset="add"))
+        ),
         "layer: `neuron.glif.reset` must be 'subtract', 'zero' or 'none', got 'add'. Choose one of these.",
     ),
     *(
         (
-            functools.partial(layer, 3, neurons.lif()._replace(glif=neurons.GLIF(lambda own: own, **given))),
+            functools.partial(
+                layer, 3, dataclasses.replace(neurons.lif(), glif=neurons.GLIF(lambda own: own, **given))
+            ),
             f"layer: `neuron.glif.{text}",
         )
         for given, text in GLIF_ERRORS
@@ -133,7 +140,7 @@ def test_few_synapses_have_the_dtype_of_all_weights() -> None:
     """Results have it, where there is no matrix, too, and weights in another one are refused."""
     few = sparse(3, fan_in=2, bias=False)
     net, key = network(4, [layer(synaptic(few, 2)), layer(few, recurrent=few)]), jax.random.key(0)
-    params, stats = net.init(key, dtype=jnp.bfloat16), net.init_stats(key)
+    params, stats = net.init(key, dtype=jnp.bfloat16), net.initial_stats(key)
     run = lambda params: net.apply(params, None, X, stats=stats)[0].output  # noqa: E731
     assert jax.eval_shape(run, params).dtype == jnp.bfloat16
     paths, form = jax.tree.flatten_with_path(params)

@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from snnjax import Surrogate, axonal, conv1d, dense, layer, leaky_readout, network, neurons, sum_pool
+from snnjax import axonal, conv1d, dense, layer, leaky_readout, network, neurons, sum_pool
+from snnjax.surrogates import Surrogate
 from tests.graph.helpers import random_spikes
 from tests.numbers import assert_close
 from tests.ops.common import jit

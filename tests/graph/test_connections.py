@@ -193,7 +193,7 @@ def test_fixed_delays_of_a_recurrent_connection_are_stats() -> None:
     """They equal learned ones of the same numbers, whose parameters are whole delays; weight decay finds none."""
     back = ([axonal(5, learn=learn), dense(4, bias=False)] for learn in (True, False))
     learned, fixed = (network(4, [layer(4, recurrent=own)], READOUT) for own in back)
-    params, stats, name = initial(fixed), fixed.init_stats(jax.random.key(0)), "layer_0/recurrent/axonal_0"
+    params, stats, name = initial(fixed), fixed.initial_stats(jax.random.key(0)), "layer_0/recurrent/axonal_0"
     assert stats.keys() == {name} and name not in params
     block: Any = next(node.block for node in fixed.nodes if node.name == name)
     steps = block.delays(stats[name], (4,))
@@ -230,7 +230,7 @@ class Counting(blocks.Block):
 
 def test_stats_that_change_in_every_step_are_refused_in_a_recurrent_connection() -> None:
     net = network(4, [layer(4, recurrent=[Counting(), dense(4, bias=False)])], READOUT)
-    params, stats = initial(net), net.init_stats(jax.random.key(0))
+    params, stats = initial(net), net.initial_stats(jax.random.key(0))
     with pytest.raises(ValueError) as error:
         jax.eval_shape(lambda x: net.apply(params, None, x, stats=stats), jnp.ones((2, 1, 4)))
     assert str(error.value) == (

@@ -44,7 +44,7 @@ def test_drawn_constants_are_stats_that_every_path_uses(per: str, count: int | N
         network((6, 2), [layer(conv1d(4, 3), neurons.lif(**given, learn_decay=on, learn_threshold=on))])
         for on in (False, True)
     )
-    params, stats, inputs = initial(fixed), fixed.init_stats(KEY), random_spikes(0.5, inputs=12)
+    params, stats, inputs = initial(fixed), fixed.initial_stats(KEY), random_spikes(0.5, inputs=12)
     assert stats.keys() == {"layer_0/neuron"}
     assert stats["layer_0/neuron"].raw_decay.shape == (() if count is None else (count,))
     full, name = initial(learned), "layer_0/neuron"
@@ -67,7 +67,7 @@ def test_missing_stats_are_refused() -> None:
         net.apply(initial(net), None, random_spikes(0.5))
     assert str(error.value) == (
         "network.apply: `stats` must hold those of layer_0/neuron, got None. "
-        "Make them with network.init_stats(key)."
+        "Make them with network.initial_stats(key)."
     )
 
 

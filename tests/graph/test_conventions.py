@@ -178,7 +178,7 @@ def test_a_carried_state_and_chunks_are_scanned_with_an_immediate_reset() -> Non
     chex.assert_trees_all_close(
         jit(lambda own: net.apply(own, None, INPUT, chunk=4))(params), whole, rtol=1e-5
     )
-    segments = net.plan(from_rest=False)
+    segments = net.segments(from_rest=False)
     assert any("only from rest" in getattr(segment, "why", "") for segment in segments)
 
 

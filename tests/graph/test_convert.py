@@ -166,7 +166,7 @@ def test_rates_of_maxima_are_the_same_in_pieces() -> None:
 
 
 def test_dict_of_flax_and_list_of_arrays_are_the_same() -> None:
-    layers = [conv2d(3, 3), NORM, RELU, dense(5, bias=False, name="hidden"), RELU, dense(2)]
+    layers = [conv2d(3, 3), NORM, RELU, dense(5, bias=False).named("hidden"), RELU, dense(2)]
     weights = drawn(layers, (4, 4, 2))
     names = [("params", "Conv_0", "kernel"), ("params", "Conv_0", "bias")]
     names += [("params", "BatchNorm_0", "scale"), ("params", "BatchNorm_0", "bias")]
@@ -255,7 +255,7 @@ FAILURES = {
         "got softmax in layers[3]. Replace it, or leave it out.",
     ),
     "branch": (
-        lambda: convert([dense(4), RELU, dense(2, source="input")], [*HIDDEN, *LAST], X),
+        lambda: convert([dense(4), RELU, dense(2).receiving("input")], [*HIDDEN, *LAST], X),
         "convert: `layers` must be a chain of connections, batch_norm, pools, flatten and jax.nn.relu, "
         "got dense with a source in layers[2]. Replace it, or leave it out.",
     ),
@@ -300,7 +300,7 @@ FAILURES = {
     "name": (
         lambda: convert(GOOD, {"params": {"fc1": {}, "fc2": {}}}, X),
         "convert: `weights` must hold ['params']['Dense_0']['kernel'], got 'fc1', 'fc2' in place of 'Dense_0'. "
-        "Name the layers as in flax, as in dense(10, name='Dense_0').",
+        "Name the layers as in flax, as in dense(10).named('Dense_0').",
     ),
     "rate pool": (
         lambda: blocks.max_rate_pool(0),

@@ -43,8 +43,8 @@ NETWORKS = {
         [
             residual([layer(INPUTS, capacity=4)]),
             parallel(a=layer(5, capacity=3), b=[layer(4), blocks.layer_norm()], c=None),
-            layer(INPUTS, source="residual_0", name="late"),
-            blocks.join("multiply", source=("late", "input")),
+            layer(INPUTS).named("late").receiving("residual_0"),
+            blocks.join("multiply").receiving("late", "input"),
         ],
         leaky_readout(4),
     ),

@@ -17,7 +17,7 @@ from tests.graph.helpers import initial, random_spikes
 NORM = blocks.batch_norm()
 NETWORKS = {
     "dense": [layer(dense(9, bias=False), norm=NORM), residual(layer(9, norm=NORM))],
-    "convolution": [layer(conv2d(3, 3), norm=NORM), blocks.batch_norm(name="left"), layer(6)],
+    "convolution": [layer(conv2d(3, 3), norm=NORM), blocks.batch_norm().named("left"), layer(6)],
 }
 
 
@@ -28,7 +28,7 @@ def case(name: str) -> tuple[Network, Any, Any, Any]:
     params, keys = initial(net, inputs, target_activity=0.2), iter(jax.random.split(jax.random.key(1), 99))
     stats = {
         name: NormStats(*(0.5 + jax.random.uniform(next(keys), leaf.shape) for leaf in norm))
-        for name, norm in net.init_stats(jax.random.key(0)).items()
+        for name, norm in net.initial_stats(jax.random.key(0)).items()
     }
     return net, params, stats, inputs
 

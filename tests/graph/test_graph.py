@@ -86,17 +86,17 @@ NETS: dict[str, Network] = {
     "two inputs": network(
         BOTH,
         [
-            sequential(layer(conv2d(2, 3)), sum_pool(2), flatten(), name="eye"),
-            layer(4, source="heard", name="ear"),
-            blocks.join("concatenate", source=("eye", "ear")),
+            sequential(layer(conv2d(2, 3)), sum_pool(2), flatten()).named("eye"),
+            layer(4).named("ear").receiving("heard"),
+            blocks.join("concatenate").receiving("eye", "ear"),
             layer(6),
         ],
         leaky_readout(3),
     ),
     "two readouts and a tap": network(
         6,
-        [layer(5, name="first"), layer(4), layer(5, name="last"), blocks.join(source=("first", "last"))],
-        {"early": leaky_readout(2, source="first"), "late": spiking_readout(3)},
+        [layer(5).named("first"), layer(4), layer(5).named("last"), blocks.join().receiving("first", "last")],
+        {"early": leaky_readout(2).receiving("first"), "late": spiking_readout(3)},
     ),
     "no readout": network(6, [layer(5, capacity=2), layer(4, capacity=3)]),
     "a pool at the end": network(IMAGE, [layer(conv2d(2, 3)), sum_pool(2)]),
@@ -243,7 +243,7 @@ def test_a_network_is_its_blocks_in_order(name: str) -> None:
 
 WIRES: dict[str, tuple[Network, dict[str, tuple[str, ...]]]] = {
     "residual": (
-        network(4, [layer(3), residual([layer(3), layer(3)], layer(3), join="either", name="block")]),
+        network(4, [layer(3), residual([layer(3), layer(3)], layer(3), join="either").named("block")]),
         {
             "layer_0/connection": ("input",),
             "layer_0/neuron": ("layer_0/connection",),
@@ -270,10 +270,12 @@ WIRES: dict[str, tuple[Network, dict[str, tuple[str, ...]]]] = {
         network(
             4,
             [
-                layer(3, name="a"),
-                sequential(dense(2, name="a"), dense(2), dense(2, source="a"), dense(2, source="input")),
-                dense(2, source="a"),
-                dense(2, source="sequential_0/a"),
+                layer(3).named("a"),
+                sequential(
+                    dense(2).named("a"), dense(2), dense(2).receiving("a"), dense(2).receiving("input")
+                ),
+                dense(2).receiving("a"),
+                dense(2).receiving("sequential_0/a"),
             ],
         ),
         {
@@ -288,7 +290,7 @@ WIRES: dict[str, tuple[Network, dict[str, tuple[str, ...]]]] = {
         },
     ),
     "a network, of which a container is named": (
-        network(6, [INNER, dense(2, source="network_0/residual_0")]),
+        network(6, [INNER, dense(2).receiving("network_0/residual_0")]),
         {
             "network_0/layer_0/connection": ("input",),
             "network_0/layer_0/neuron": ("network_0/layer_0/connection",),
@@ -330,7 +332,7 @@ def test_a_network_in_a_network_has_its_own_parameters_behind_its_name() -> None
 
 
 def test_signals_are_recorded_by_the_names_asked_for_outputs_too() -> None:
-    net = network({"x": 4}, [layer(3, name="hidden")], spiking_readout(2, name="last"))
+    net = network({"x": 4}, [layer(3).named("hidden")], spiking_readout(2).named("last"))
     params, inputs = initial(net), random_spikes(0.4, STEPS, BATCH, 4)
     record = "hidden", "hidden/connection", "last", "x"
     out, _ = jit(functools.partial(net.apply, record=record))(params, None, inputs)
@@ -388,7 +390,7 @@ def test_joins_of_lists_are_those_of_arrays(how: str, kinds: str) -> None:
 
 
 X = jnp.zeros((STEPS, BATCH, 4))
-SEVERAL = network({"a": 4, "b": 3}, [layer(2), blocks.join("concatenate", source=("a", "b"))])
+SEVERAL = network({"a": 4, "b": 3}, [layer(2), blocks.join("concatenate").receiving("a", "b")])
 AXES = "Time comes first; add a missing batch axis with inputs[:, None]."
 ERRORS: list[tuple[Callable[[], Any], str]] = [
     (
@@ -410,31 +412,31 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
         "parallel: `branches` must be at least two, got 1. Name them, as in a=[...], b=[...].",
     ),
     (
-        lambda: network(4, [layer(3, source="last"), layer(3, name="last")]),
+        lambda: network(4, [layer(3).receiving("last"), layer(3).named("last")]),
         "network: `source` must be the name of an input or an earlier block, got 'last'. Choose input.",
     ),
     (
-        lambda: network(4, [dataclasses.replace(dense(3), source=0)]),  # type: ignore[arg-type]
+        lambda: network(4, [dataclasses.replace(dense(3), source=(0,))]),  # type: ignore[arg-type]
         "network: `source` must be the name of an input or an earlier block, got 0. Choose input.",
     ),
     (
-        lambda: network(4, [dense(3, name="a"), layer(3, source="b")]),
+        lambda: network(4, [dense(3).named("a"), layer(3).receiving("b")]),
         "network: `source` must be the name of an input or an earlier block, got 'b'. Choose input or a.",
     ),
     (
-        lambda: network({"a": 4, "b": 4}, [dataclasses.replace(dense(3), source=("a", "b"))]),
+        lambda: network({"a": 4, "b": 4}, [dense(3).receiving("a", "b")]),
         "network: `dense_0` must receive 1 signal, got 'a' and 'b'. Join them with blocks.join(...).",
     ),
     (
-        lambda: network(4, [layer(3, name="a"), layer(3, name="a")]),
+        lambda: network(4, [layer(3).named("a"), layer(3).named("a")]),
         "network: `name` must be given once, got 'a' twice. Choose another one.",
     ),
     (
-        lambda: network(4, [layer(3, name="a")], {"a": leaky_readout(2)}),
+        lambda: network(4, [layer(3).named("a")], {"a": leaky_readout(2)}),
         "network: `name` must be given once, got 'a' twice. Choose another one.",
     ),
     (
-        lambda: network(4, [layer(3, name="a/b")]),
+        lambda: network(4, [layer(3).named("a/b")]),
         "network: `name` must be a word without a slash, got 'a/b'. Choose another.",
     ),
     (

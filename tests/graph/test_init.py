@@ -154,7 +154,7 @@ def test_init_is_a_pure_function_of_its_key() -> None:
 
 
 def test_a_named_block_draws_the_same_wherever_it_stands() -> None:
-    named = layer(8, neurons.adlif((0.5, 0.9)), recurrent=True, name="hidden")
+    named = layer(8, neurons.adlif((0.5, 0.9)), recurrent=True).named("hidden")
     alone, behind = (network(6, blocks, leaky_readout(3)) for blocks in ([named], [layer(6), named]))
     first, second = (jit(net.init)(jax.random.key(0)) for net in (alone, behind))
     chex.assert_trees_all_equal(first, {name: second[name] for name in first}, strict=True)

@@ -75,7 +75,7 @@ def test_hidden_layers_learn_a_task_that_the_readout_alone_does_not(name: str) -
     trained_on, tested_on = (jnp.where(halves, spikes, 0) for spikes in draws)
     # Half of the neurons vote for each class, and all of them start alike: at chance.
     net = network(INPUTS, [layer(8, MODELS[name].build(), capacity=4)], leaky_readout(2))
-    params, stats = initial(net, trained_on, target_activity=0.1), net.init_stats(jax.random.key(0))
+    params, stats = initial(net, trained_on, target_activity=0.1), net.initial_stats(jax.random.key(0))
     hidden, last = params["layer_0/connection"], params["readout/connection"]
     vote = jnp.where(jnp.arange(8)[:, None] % 2 == jnp.arange(2)[None, :], 1.0, -1.0)
     start = jnp.broadcast_to(jnp.mean(jnp.abs(hidden.weights)), hidden.weights.shape)
@@ -237,9 +237,9 @@ def test_lists_of_a_scanned_layer_have_gradients_in_a_fused_one(first: Any) -> N
 
 
 def test_network_prints_a_line_for_each_block() -> None:
-    body = layer(snnjax.conv2d(3, 3, bias=False), neurons.izhikevich(), name="body")
+    body = layer(snnjax.conv2d(3, 3, bias=False), neurons.izhikevich()).named("body")
     net = network((4, 5, 2), [snnjax.residual(body, snnjax.conv2d(3, 1))], leaky_readout(1000))
-    lines = [" ".join(line.split()) for line in str(net).splitlines()]
+    lines = [" ".join(line.split()) for line in repr(net).splitlines()]
     assert lines == [
         "input (4, 5, 2)",
         "residual_0/body/body/connection conv2d (4, 5, 3) 54 alone",

@@ -26,7 +26,7 @@ from snnjax import (
 from snnjax._types import Params, Signal
 from snnjax.blocks.block import Context
 from snnjax.blocks.norm import BatchNorm, NormParams, NormStats
-from snnjax.graph import plan as plans
+from snnjax.graph import segments
 from tests.graph.helpers import initial, random_spikes
 from tests.numbers import assert_close
 from tests.ops.common import jit, weighted_sum
@@ -115,14 +115,14 @@ def test_a_norm_in_front_of_neurons_is_part_of_their_chain(
     monkeypatch: pytest.MonkeyPatch, is_training: bool
 ) -> None:
     """Behind a join, and in training behind its connection too; with lists and without, for sequences that end."""
-    monkeypatch.setattr(plans, "FEWEST_GIVEN", 0)
-    plans.plan.cache_clear()
+    monkeypatch.setattr(segments, "FEWEST_GIVEN", 0)
+    segments.segments_of.cache_clear()
     net = normed()
     items = [*net.nodes]
-    fused = [own for own in net.plan(is_training) if isinstance(own, plans.Fused)]
+    fused = [own for own in net.segments(is_training) if isinstance(own, segments.Fused)]
     begun = [items[own.nodes[0]].block.kind for own in fused]
     assert begun.count("batch_norm") == (3 if is_training else 0)
-    params, stats, inputs = initial(net), net.init_stats(KEY), inputs_of(IMAGE)
+    params, stats, inputs = initial(net), net.initial_stats(KEY), inputs_of(IMAGE)
 
     def run(implementation: str | None, params: Params) -> Any:
         options: Any = {"stats": stats, "train": is_training, "implementation": implementation}
@@ -132,7 +132,7 @@ def test_a_norm_in_front_of_neurons_is_part_of_their_chain(
     ours, theirs = (
         jit(jax.value_and_grad(functools.partial(run, by), has_aux=True))(params) for by in (None, "composed")
     )
-    plans.plan.cache_clear()
+    segments.segments_of.cache_clear()
     assert_close(ours, theirs, of_largest=ROUNDING)
 
 
@@ -161,7 +161,7 @@ def normed(**options: Any) -> Network:
 def trained() -> tuple[Network, Any, Any, jax.Array]:
     """A network, with statistics of its own."""
     net, inputs = normed(), inputs_of(IMAGE)
-    params, stats = initial(net, inputs, target_activity=0.2), net.init_stats(KEY)
+    params, stats = initial(net, inputs, target_activity=0.2), net.initial_stats(KEY)
     for _ in range(3):
         stats = jit(functools.partial(net.apply, train=True))(params, None, inputs, stats=stats)[0].stats
     params = jax.tree.map(lambda leaf: leaf * 1.1 + 0.01, params)
@@ -188,8 +188,8 @@ def test_folded_networks_equal_evaluation() -> None:
 
 
 def test_a_norm_whose_connection_others_read_stays() -> None:
-    net = network(4, [dense(3, name="a"), blocks.batch_norm(), blocks.join(source=("a", "batch_norm_0"))])
-    params, stats = initial(net), net.init_stats(KEY)
+    net = network(4, [dense(3).named("a"), blocks.batch_norm(), blocks.join().receiving("a", "batch_norm_0")])
+    params, stats = initial(net), net.initial_stats(KEY)
     bare, own, left = net.fold(params, stats)
     assert bare == net
     chex.assert_trees_all_equal((own, left), (params, stats))
@@ -279,7 +279,7 @@ def test_neurons_behind_a_norm_spike_from_the_start() -> None:
     for options, low, high in (({}, 0.02, 0.1), ({"target_activity": 0.2}, 0.17, 0.23)):
         params = initial(net, *([inputs] if options else []), **options)
         out, _ = jit(functools.partial(net.apply, train=True))(
-            params, None, inputs, stats=net.init_stats(KEY)
+            params, None, inputs, stats=net.initial_stats(KEY)
         )
         for rates in out.activity.values():
             assert low < jnp.mean(rates) < high
@@ -418,7 +418,7 @@ def ms_by_hand(p: Any, x: jax.Array) -> jax.Array:
 )
 def test_residual_blocks_with_norms_learn_as_in_plain_jax(net: Network, by_hand: Callable[..., Any]) -> None:
     inputs = inputs_of(IMAGE)
-    params, stats = initial(net, inputs, target_activity=0.2), net.init_stats(KEY)
+    params, stats = initial(net, inputs, target_activity=0.2), net.initial_stats(KEY)
     second: Any = -jnp.inf if any(node.block.lists_spikes for node in net.nodes) else None
 
     def ours(params: Params) -> jax.Array:
@@ -478,18 +478,18 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: NET.apply(initial(NET), None, X),
         "network.apply: `stats` must hold those of layer_0/norm, got None. "
-        "Make them with network.init_stats(key).",
+        "Make them with network.initial_stats(key).",
     ),
     (
         lambda: NET.apply(initial(NET), None, X, stats={}),
-        "network.apply: `stats` must hold layer_0/norm, got none of it. Make them with network.init_stats(key).",
+        "network.apply: `stats` must hold layer_0/norm, got none of it. Make them with network.initial_stats(key).",
     ),
     (
         lambda: NET.apply(
-            initial(NET), None, X, stats=network(4, [layer(5, norm=blocks.batch_norm())]).init_stats(KEY)
+            initial(NET), None, X, stats=network(4, [layer(5, norm=blocks.batch_norm())]).initial_stats(KEY)
         ),
         "network.apply: `stats['layer_0/norm'].mean` must be floating-point [3], got float32[5]. "
-        "Make them with network.init_stats(key).",
+        "Make them with network.initial_stats(key).",
     ),
 ]
 

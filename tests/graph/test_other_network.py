@@ -143,7 +143,7 @@ ALIKE: dict[str, dict[str, snnjax.Network]] = {
         "residual": one(before=[residual(layer(6))]),
         "either": one(before=[residual(layer(6), join="either")]),
     },
-    "named": {"named": one(name="hidden")},
+    "named": {"named": network(INPUTS, [layer(8).named("hidden")], leaky_readout(3))},
     "pool": {"pool": network((4, 2), [sum_pool(2), layer(8)], leaky_readout(3))},
     "conv": {
         "conv": image(layer(conv1d(4, 3))),
@@ -212,7 +212,7 @@ def refusals_of(net: snnjax.Network, given: dict[str, tuple[Any, Any]]) -> dict[
             except ValueError as error:
                 found[name] = str(error)
 
-    jax.eval_shape(attempt, given, inputs, jax.eval_shape(net.init_stats, KEY))
+    jax.eval_shape(attempt, given, inputs, jax.eval_shape(net.initial_stats, KEY))
     return found
 
 

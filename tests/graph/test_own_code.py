@@ -13,7 +13,6 @@ import pytest
 
 from snnjax import (
     LIFLayer,
-    Surrogate,
     axonal,
     blocks,
     conv1d,
@@ -33,10 +32,10 @@ from snnjax import (
     synaptic,
 )
 from snnjax._types import Params, Signal, State, Stats
-from snnjax.blocks.dense import Dense
+from snnjax.blocks._dense import Dense
 from snnjax.neurobench import to_neurobench
 from snnjax.quantisation import quantise_network
-from snnjax.surrogates import boxcar, superspike
+from snnjax.surrogates import Surrogate, boxcar, superspike
 from tests.graph.helpers import (
     BATCH,
     INPUTS,
@@ -76,7 +75,9 @@ def run(neuron: neurons.Neuron, readout: Any = None) -> Any:
 
 def test_replaced_surrogate_is_that_of_the_fused_op() -> None:
     built = run(neurons.lif(surrogate=boxcar(0.5)))
-    chex.assert_trees_all_equal(run(neurons.lif()._replace(surrogate=boxcar(0.5))), built, strict=True)
+    chex.assert_trees_all_equal(
+        run(dataclasses.replace(neurons.lif(), surrogate=boxcar(0.5))), built, strict=True
+    )
     assert np.any(built[1][1][0][FIRST].weights != run(neurons.lif())[1][1][0][FIRST].weights)
 
 
@@ -89,17 +90,17 @@ def test_own_integrate_and_fire_are_called() -> None:
     def fire(state: State, spikes: jax.Array) -> Any:
         return state._replace(v=jnp.full_like(spikes, -1e6))
 
-    always = run(plain._replace(integrate=integrate))[0][0]
+    always = run(dataclasses.replace(plain, integrate=integrate))[0][0]
     np.testing.assert_array_equal(always.activity[NEURON], 1)
-    once, state = run(plain._replace(integrate=integrate, fire=fire))[0]
+    once, state = run(dataclasses.replace(plain, integrate=integrate, fire=fire))[0]
     np.testing.assert_array_equal(np.round(once.activity[NEURON] * 20), 1)
     np.testing.assert_array_equal(state[NEURON].v, -1e6)
 
 
 def test_own_readout_is_called() -> None:
     given = leaky_readout(3, normalize=False)
-    doubled = given.neuron._replace(
-        integrate=lambda params, state, inputs: given.neuron.advance(params, state, 2 * inputs)
+    doubled = dataclasses.replace(
+        given.neuron, integrate=lambda params, state, inputs: given.neuron.advance(params, state, 2 * inputs)
     )
     twice = run(neurons.lif(), dataclasses.replace(given, neuron=doubled))[0][0].output
     np.testing.assert_allclose(twice, 2 * run(neurons.lif(), given)[0][0].output, rtol=1e-5, atol=1e-6)
@@ -176,7 +177,7 @@ def test_own_pieces_of_another_form_are_refused() -> None:
     )
     for pieces, expected in cases:
         with pytest.raises(ValueError) as error:
-            run(plain._replace(**pieces))
+            run(dataclasses.replace(plain, **pieces))
         assert str(error.value) == expected
 
 
@@ -432,7 +433,7 @@ class CarriedAverages(Averages):
 )
 def test_chunks_change_nothing_about_own_blocks(block: Any, end: Any, stats: Stats, loops: int) -> None:
     net = network(1, [block])
-    given = net.init_stats(jax.random.key(0))
+    given = net.initial_stats(jax.random.key(0))
     run = lambda x, chunk: net.apply({}, None, x, stats=given, chunk=chunk)  # noqa: E731
     for chunk in (None, 3, 4):
         output, _ = run(jnp.ones((6, 2, 1)), chunk)

@@ -58,7 +58,7 @@ def test_membranes_carry_a_gradient() -> None:
 def test_recorded_spikes_are_membranes_above_the_threshold(chunk: int | None) -> None:
     hidden = layer(8, neurons.lif(threshold=(0.5, 1.5)), capacity=8, recurrent=True)
     net = network(INPUTS, [hidden], spiking_readout(3))
-    params, stats, inputs = initial(net), net.init_stats(jax.random.key(0)), random_spikes(0.3)
+    params, stats, inputs = initial(net), net.initial_stats(jax.random.key(0)), random_spikes(0.3)
     run = functools.partial(net.apply, lengths=LENGTHS, chunk=chunk, stats=stats)
     output, state = jit(functools.partial(run, record=("membranes", "spikes")))(params, None, inputs)
     plain, _ = jit(functools.partial(run, record="spikes"))(params, None, inputs)

@@ -34,7 +34,7 @@ def _back(**options: Any) -> Any:
 # Layers and the options of `apply`. Their checkpoints were written when recurrent weights were part of the neurons
 # (format 3, commit 68de8039): params, stats, gradients, outputs and the last state of the steps below.
 BEFORE: dict[str, tuple[Any, dict[str, Any]]] = {
-    "dense": (lambda: snnjax.layer(HIDDEN, neurons.adlif(), recurrent=True, name="h"), {}),
+    "dense": (lambda: snnjax.layer(HIDDEN, neurons.adlif(), recurrent=True).named("h"), {}),
     "scanned": (
         lambda: snnjax.layer(
             HIDDEN,
@@ -80,7 +80,7 @@ def results(net: snnjax.Network, params: Params, stats: Stats, **options: Any) -
 def test_recurrent_layers_are_as_they_were(name: str) -> None:
     """The checkpoint is read by the table of old names; values, states and gradients are those that it holds."""
     net, path = network_of(name), GOLDEN / f"recurrent-{name}.safetensors"
-    params, stats = jax.eval_shape(net.init, KEY), jax.eval_shape(net.init_stats, KEY)
+    params, stats = jax.eval_shape(net.init, KEY), jax.eval_shape(net.initial_stats, KEY)
     run = functools.partial(results, net, **BEFORE[name][1])
     like = {"params": params, "stats": stats, **jax.eval_shape(run, params, stats)}
     held, _ = snnjax.train.load_checkpoint(path, like, net)
@@ -133,8 +133,12 @@ def by_hand(params: Params, x: Any, first: int) -> tuple[Any, Any]:
 
 
 def feedback(steps: int = 1, **options: Any) -> snnjax.Network:
-    low = snnjax.layer(HIDDEN, recurrent=[blocks.late("top", 3, steps=steps), _back()], name="low", **options)
-    return snnjax.network(INPUTS, [low, snnjax.layer(3, recurrent=True, name="top")], snnjax.leaky_readout(2))
+    low = snnjax.layer(HIDDEN, recurrent=[blocks.late("top", 3, steps=steps), _back()], **options).named(
+        "low"
+    )
+    return snnjax.network(
+        INPUTS, [low, snnjax.layer(3, recurrent=True).named("top")], snnjax.leaky_readout(2)
+    )
 
 
 def loud(net: snnjax.Network) -> Any:
@@ -215,13 +219,13 @@ def test_a_loop_works_as_any_other_part_of_a_network() -> None:
 def test_only_the_nodes_of_a_loop_run_step_by_step() -> None:
     """What stands between a late signal and its source, but in no loop, runs behind it."""
     items = [
-        blocks.late("out", 3, name="back"),
-        snnjax.dense(3, name="own"),
-        snnjax.dense(3, source="input", name="aside"),
-        blocks.join("add", source=("own", "aside"), name="sum"),
-        snnjax.dense(5, source="back", name="beside"),
-        blocks.spiking(source="sum", name="out"),
-        blocks.join("concatenate", source=("beside", "out")),
+        blocks.late("out", 3).named("back"),
+        snnjax.dense(3).named("own"),
+        snnjax.dense(3).named("aside").receiving("input"),
+        blocks.join("add").named("sum").receiving("own", "aside"),
+        snnjax.dense(5).named("beside").receiving("back"),
+        blocks.spiking().named("out").receiving("sum"),
+        blocks.join("concatenate").receiving("beside", "out"),
     ]
     net = snnjax.network(4, items)
     assert [node.name for node in net.nodes][:5] == ["aside", "back", "own", "sum", "out"]
@@ -240,7 +244,7 @@ def test_lists_that_return_are_those_of_dense_spikes() -> None:
         )
         for capacity, second in ((HIDDEN, -jnp.inf), (None, None))
     )
-    params, stats = listed.init(KEY), listed.init_stats(KEY)
+    params, stats = listed.init(KEY), listed.initial_stats(KEY)
     found, expected = (jit(functools.partial(results, net))(params, stats) for net in (listed, dense))
     assert float(jnp.abs(expected["gradients"]["layer_0/recurrent"].weights).max()) > 1e-5
     chex.assert_trees_all_close(found, expected, rtol=1e-5, atol=1e-6)
@@ -252,14 +256,14 @@ REFUSED = {
     ),
     "late: `source` must be the name of a block, got 3. Pass the name of a layer.": lambda: blocks.late(3, 3),
     "late: `source` must be the name of a block, got 'top'. Choose input, back or dense_0.": lambda: (
-        snnjax.network(4, [blocks.late("top", 3, name="back"), snnjax.dense(2)])
+        snnjax.network(4, [blocks.late("top", 3).named("back"), snnjax.dense(2)])
     ),
     "late: `shape` must be that of 'input', (4,), got (3,). Pass it.": lambda: snnjax.network(
         4, [blocks.late("input", 3)]
     ),
     "network: `back` must be in a loop that receives a signal from outside, got none. "
     "Add one with blocks.join, such as that of an input.": lambda: snnjax.network(
-        4, [blocks.late("out", 3, name="back"), snnjax.dense(3), blocks.spiking(name="out")]
+        4, [blocks.late("out", 3).named("back"), snnjax.dense(3), blocks.spiking().named("out")]
     ),
 }
 

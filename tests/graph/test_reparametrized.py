@@ -100,7 +100,7 @@ def test_recurrent_weights_are_functions_too() -> None:
 def test_folded_norms_and_counts_see_the_weights_that_the_function_makes() -> None:
     convolution = blocks.reparametrized(conv2d(3, 3, bias=False), blocks.standardized)
     net = network((4, 4, 2), [layer(convolution, norm=blocks.batch_norm())], leaky_readout(3))
-    params, stats = initial(net), net.init_stats(KEY)
+    params, stats = initial(net), net.initial_stats(KEY)
     stats["layer_0/norm"] = blocks.NormStats(jnp.array([0.1, -0.2, 0.0]), jnp.array([0.5, 1.0, 2.0]))
     folded, own, left = net.fold(params, stats)
     inputs = (jax.random.uniform(KEY, (6, BATCH, 4, 4, 2)) < 0.5).astype(jnp.float32)

@@ -29,7 +29,7 @@ from snnjax import (
 from snnjax._types import Params, Signal, State
 from snnjax.blocks.delay import DelayState
 from snnjax.blocks.late import LateState
-from snnjax.graph import plan as plans
+from snnjax.graph import segments
 from tests.graph.helpers import BATCH, INPUTS, STEPS, initial, louder, random_spikes, with_gradients
 from tests.numbers import assert_close
 from tests.ops.common import equations, jit
@@ -179,7 +179,7 @@ def test_a_network_says_which_path_each_block_takes() -> None:
 def test_few_steps_are_scanned_with_equal_results() -> None:
     for recurrent, fewest in ((False, 4), (True, 2)):
         net = network(INPUTS, [layer(8, recurrent=recurrent), layer(6, capacity=3)], leaky_readout(3))
-        paths = [len(net.plan(steps=steps)) for steps in range(1, 5)]
+        paths = [len(net.segments(steps=steps)) for steps in range(1, 5)]
         assert paths == [6] * (fewest - 1) + [1] * (5 - fewest)
         params, inputs = louder(initial(net)), random_spikes(0.3, steps=8)
         whole, end = jit(net.apply)(params, None, inputs)
@@ -200,11 +200,11 @@ def test_few_rows_of_dense_layers_are_scanned_with_equal_results(
     arguments = (params, net.initial_state(params, BATCH), inputs)
     results, calls = [], []
     for fewest in (64, 0):
-        monkeypatch.setattr(plans, "FEWEST_ROWS", fewest)
-        plans.plan.cache_clear()
+        monkeypatch.setattr(segments, "FEWEST_ROWS", fewest)
+        segments.segments_of.cache_clear()
         results.append(jit(with_gradients(net.apply))(*arguments))
-        calls.append([len(net.plan(rows=rows)) for rows in (32, 64)])
-    plans.plan.cache_clear()
+        calls.append([len(net.segments(rows=rows)) for rows in (32, 64)])
+    segments.segments_of.cache_clear()
     assert calls == [[1 if option else 6, 1], [1, 1]]
     assert_close(*results, of_largest=TOLERANCE["rtol"])
 
@@ -227,7 +227,7 @@ def test_both_ways_agree_in_bfloat16(capacity: int | None) -> None:
     last = leaky_readout(3, decay=0.999, learn_decay=True)
     net = network(INPUTS, [layer(8, slow, capacity=capacity, recurrent=True), layer(6, slow)], last)
     params, inputs = initial(net, dtype=jnp.bfloat16), random_spikes(0.3)
-    stats = net.init_stats(jax.random.key(0))
+    stats = net.initial_stats(jax.random.key(0))
     arguments = (params, net.initial_state(params, BATCH, stats), inputs)
     fused, (_, fused_gradients) = jit(with_gradients(functools.partial(net.apply, stats=stats)))(*arguments)
     composed = functools.partial(net.apply, stats=stats, implementation="composed")
@@ -465,7 +465,7 @@ def test_the_state_keeps_its_dtype_whatever_the_inputs_have(dtype: str, given: s
         net = network(5, specs, leaky_readout(2))
         params = net.init(jax.random.key(0), dtype=jnp.dtype(dtype))
         inputs = jnp.asarray(np.random.default_rng(0).random((5, 3, 5)) < 0.3).astype(given)
-        stats = net.init_stats(jax.random.key(1))
+        stats = net.initial_stats(jax.random.key(1))
         start = net.initial_state(params, 3, stats)
         whole, cut = (
             jax.eval_shape(functools.partial(net.apply, stats=stats, chunk=chunk), params, None, inputs)

@@ -35,7 +35,7 @@ def test_equals_dense_weights(is_recurrent: bool, capacity: float | None) -> Non
     feedback = snnjax.sparse(HIDDEN, fan_out=3, bias=False) if is_recurrent else False
     few, full = network(sparse, feedback, capacity), network(snnjax.dense, is_recurrent, capacity)
     assert not is_recurrent or "fused: layer_0/late" in few.paths
-    params, stats = few.init(KEY), few.init_stats(KEY)
+    params, stats = few.init(KEY), few.initial_stats(KEY)
     inputs = jnp.asarray(np.random.default_rng(0).random((STEPS, BATCH, INPUTS)) < 0.3, jnp.float32)
 
     def dense(params: Params) -> Any:
@@ -65,7 +65,7 @@ def test_equals_dense_weights(is_recurrent: bool, capacity: float | None) -> Non
 def test_pieces_of_sequences_give_the_same(lengths: list[int] | None) -> None:
     """What a state feeds back reaches the first step densely, then lists do: gradients up to rounding of their sums."""
     net = network(lambda count: snnjax.sparse(count, fan_in=4), snnjax.sparse(HIDDEN, fan_out=3), 0.4)
-    params, stats = net.init(KEY), net.init_stats(KEY)
+    params, stats = net.init(KEY), net.initial_stats(KEY)
     params[BACK] = params[BACK]._replace(bias=jnp.linspace(-0.5, 0.5, HIDDEN))
     inputs = jnp.asarray(np.random.default_rng(0).random((STEPS, BATCH, INPUTS)) < 0.3, jnp.float32)
     ends = None if lengths is None else jnp.asarray(lengths, jnp.int32)
@@ -100,7 +100,7 @@ def test_synapses_are_drawn_with_a_probability_or_given() -> None:
     given = snnjax.sparse(HIDDEN, synapses=drawn[0])
     assert given == snnjax.sparse(HIDDEN, synapses=drawn[0]) != snnjax.sparse(HIDDEN, synapses=drawn[1])
     net = network(lambda _: given, False, None)
-    stats = net.init_stats(KEY)
+    stats = net.initial_stats(KEY)
     chex.assert_trees_all_equal(stats["layer_0/connection"], drawn[0], strict=True)
     assert net.init(KEY)["layer_0/connection"].weights.shape == (36,)
 
@@ -116,7 +116,7 @@ def test_traced_synapses_are_refused() -> None:
 
 def test_operations_are_those_of_synapses() -> None:
     net = network(lambda count: snnjax.sparse(count, fan_out=2), False, None)
-    params, stats = net.init(KEY), net.init_stats(KEY)
+    params, stats = net.init(KEY), net.initial_stats(KEY)
     counts, rates = jnp.ones((1, INPUTS)), {"layer_0/neuron": jnp.zeros((1, HIDDEN))}
     cost = metrics.synaptic_operations(net, params, counts, rates, jnp.array([5]), stats=stats)
     assert (cost.effective_acs, cost.dense) == (2 * INPUTS, 5 * (2 * INPUTS + 4 * HIDDEN))
@@ -125,7 +125,7 @@ def test_operations_are_those_of_synapses() -> None:
 def test_init_reaches_the_activity_of_a_sample() -> None:
     net = network(lambda count: snnjax.sparse(count, fan_in=4), False, None)
     inputs = jnp.asarray(np.random.default_rng(0).random((50, 8, INPUTS)) < 0.2, jnp.float32)
-    stats = net.init_stats(KEY)
+    stats = net.initial_stats(KEY)
     params = net.init(KEY, inputs, stats=stats, target_activity=0.1)
     out, _ = net.apply(params, None, inputs, stats=stats)
     assert abs(float(jnp.mean(out.activity["layer_0/neuron"])) - 0.1) < 0.02

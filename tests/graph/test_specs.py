@@ -40,7 +40,9 @@ SLOTS = "Pass a whole number of slots, or None for the full gradient."
 AXES = "Time comes first; add a missing batch axis with inputs[:, None]."
 MADE = "Make them with snnjax.layer(...), snnjax.blocks or snnjax.neurons."
 CALLED = "Call one of snnjax.neurons, as in neurons.lif()."
-ATTACHED = neurons.refractory(neurons.lif(detach_reset=False), 1)._replace(surrogate=surrogates.boxcar())
+ATTACHED = dataclasses.replace(
+    neurons.refractory(neurons.lif(detach_reset=False), 1), surrogate=surrogates.boxcar()
+)
 RECORD = "Print [node.name for node in network.nodes]."
 ONE_OF = "must be True or False, got 'yes'. Choose one of these."
 FIRST = "Is the batch axis first? Time comes first: swap the two with jnp.swapaxes(x, 0, 1)."
@@ -50,7 +52,7 @@ CUBA: Any = neurons.cuba_lif(
 )
 LEARN = "Try 0.05, one spike per neuron in 20 steps."
 
-NAMED = layer(8, name="a")
+NAMED = layer(8).named("a")
 
 
 class Counted(Block):
@@ -227,7 +229,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     ),
     *(
         (
-            lambda item=item: network(8, [layer(8, name="a"), item]),
+            lambda item=item: network(8, [layer(8).named("a"), item]),
             f"network: `{name}` must receive two or more different signals, got {got}. "
             "Put blocks into its branches, or name its sources.",
         )
@@ -236,9 +238,9 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
             (parallel(a=None, b=[[]], join="add"), "parallel_0/join", "'a/neuron' and 'a/neuron'"),
             (residual(network(8, []), join="either"), "residual_0/join", "'a/neuron' and 'a/neuron'"),
             (join("add"), "add_0", "'a/neuron'"),
-            (join("multiply", source=("a",)), "multiply_0", "'a/neuron'"),
-            (join("concatenate", source=("a", "a")), "concatenate_0", "'a/neuron' and 'a/neuron'"),
-            (join("add", source=()), "add_0", "none"),
+            (join("multiply").receiving("a"), "multiply_0", "'a/neuron'"),
+            (join("concatenate").receiving("a", "a"), "concatenate_0", "'a/neuron' and 'a/neuron'"),
+            (join("add").receiving(), "add_0", "none"),
         )
     ),
     *(
@@ -267,6 +269,10 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: layer(4, neurons.lif),  # type: ignore[arg-type]
         f"layer: `neuron` must be a Neuron, got the function lif. {CALLED}",
+    ),
+    (
+        lambda: layer(4, network(4, [NAMED])),  # type: ignore[arg-type]
+        f"layer: `neuron` must be a Neuron, got a Network. {CALLED}",
     ),
     (
         lambda: spiking_readout(4, "lif"),  # type: ignore[arg-type]
@@ -332,15 +338,15 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
         "Choose a capacity for a layer first.",
     ),
     (
-        lambda: network(4, [layer(3, name="a"), layer(3, name="a")]),
+        lambda: network(4, [layer(3).named("a"), layer(3).named("a")]),
         "network: `name` must be given once, got 'a' twice. Choose another one.",
     ),
     (
-        lambda: network(4, [layer(3, name="a/b")]),
+        lambda: network(4, [layer(3).named("a/b")]),
         "network: `name` must be a word without a slash, got 'a/b'. Choose another.",
     ),
     (
-        lambda: network(4, [layer(3, source="nowhere")]),
+        lambda: network(4, [layer(3).receiving("nowhere")]),
         "network: `source` must be the name of an input or an earlier block, got 'nowhere'. Choose input.",
     ),
     (

@@ -51,7 +51,7 @@ CONNECTIONS = {
 def test_pieces_of_references_are_the_whole(make: Any, capacity: int | None) -> None:
     """Value, state and gradients: the state holds what is under way."""
     net = network(make(), capacity=capacity)
-    stats = net.init_stats(KEY)
+    stats = net.initial_stats(KEY)
     params = initial(net, INPUT, stats=stats, target_activity=0.2)
 
     def of(**options: Any) -> Any:
@@ -131,7 +131,7 @@ def test_spikes_are_fed_back_for_as_many_steps_as_they_take(
         for least in (2, 0)
     ]
     assert ("loop: layer_0/late > " in str(nets[0].paths)) == scanned
-    stats = nets[0].init_stats(KEY)
+    stats = nets[0].initial_stats(KEY)
     params = initial(nets[0], INPUT, target_activity=0.3, stats=stats)
 
     def of(net: snnjax.Network, moved: Any, **options: Any) -> Any:
@@ -155,7 +155,7 @@ def test_a_recurrent_layer_is_the_same_fused_and_scanned(learn: bool, capacity: 
         for bias in (False, True)
     ]
     assert ["loop: layer_0/late" in str(net.paths) for net in nets] == [False, True]
-    stats, params = nets[0].init_stats(KEY), initial(nets[0], INPUT, target_activity=0.3)
+    stats, params = nets[0].initial_stats(KEY), initial(nets[0], INPUT, target_activity=0.3)
     biased = params | {BACK: params[BACK]._replace(bias=jnp.zeros(HIDDEN))}
 
     def of(net: snnjax.Network, params: Params, **options: Any) -> Any:
@@ -178,7 +178,7 @@ def test_a_bias_is_fed_back_in_every_step() -> None:
 
 def test_operations_are_those_of_the_connection() -> None:
     net = network(snnjax.synaptic(snnjax.sparse(HIDDEN, fan_out=2), LONGEST))
-    params, stats = net.init(KEY), net.init_stats(KEY)
+    params, stats = net.init(KEY), net.initial_stats(KEY)
     counts, rates = jnp.ones((1, INPUTS)), {"layer_0/neuron": jnp.zeros((1, HIDDEN))}
     cost = metrics.synaptic_operations(net, params, counts, rates, jnp.array([5]), stats=stats)
     assert (cost.effective_acs, cost.dense) == (2 * INPUTS, 5 * (2 * INPUTS + 4 * HIDDEN))

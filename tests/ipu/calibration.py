@@ -82,15 +82,15 @@ def batch(steps: int) -> tuple[snnjax.SparseSpikes, np.ndarray[Any, Any]]:
     return snnjax.SparseSpikes.from_ids(ids.astype(np.int32), INPUTS), np.arange(BATCH) % CLASSES
 
 
-def train_step(net: snnjax.Network, optimiser: Any) -> Any:
+def train_step(net: snnjax.Network, optimiser):
     """``step(params, state, events, labels) -> (params, state, loss, activity)``."""
     import optax
 
-    def loss(params: Any, events: Any, labels: Any) -> Any:
+    def loss(params, events, labels):
         output, _ = net.apply(params, None, events, second_threshold=SECOND_THRESHOLD)
         return losses.cross_entropy_sum(output.output, labels), output.activity
 
-    def step(params: Any, state: Any, events: Any, labels: Any) -> Any:
+    def step(params, state, events, labels):
         (error, activity), gradients = jax.value_and_grad(loss, has_aux=True)(params, events, labels)
         with jax.numpy_dtype_promotion("standard"):  # optax needs it, whatever the caller's setting
             updates, state = optimiser.update(gradients, state, params)
@@ -105,7 +105,7 @@ def run(cell: Cell, steps: int = STEPS) -> tuple[Profile, dict[str, np.ndarray[A
 
     jax.config.update("jax_platforms", "cpu,ipu")
     net, optimiser, ipu = network(cell), optax.adam(LEARNING_RATE), jax.devices("ipu")[0]
-    params: Any = jax.tree.map(
+    params = jax.tree.map(
         lambda leaf: full_lists(cell, leaf) if leaf.ndim > 1 else leaf, net.init(jax.random.key(0))
     )
     params, state = jax.device_put((params, optimiser.init(params)), ipu)

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from jax.typing import DTypeLike
 from jaxtyping import Array
 
 import snnjax
@@ -31,7 +32,7 @@ def platform(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
-def loss(params: Any, batch: Any) -> Array:
+def loss(params, batch) -> Array:
     """A small regression; the batch is its inputs and targets."""
     inputs, targets = batch
     hidden = jnp.tanh(inputs @ params["in"])
@@ -44,12 +45,12 @@ def example(rows: int = BATCH) -> tuple[Any, Any]:
     return params, (jax.random.normal(keys[2], (rows, 3)), jax.random.normal(keys[3], (rows, 2)))
 
 
-def split(batch: Any, parts: int) -> Any:
+def split(batch, parts: int):
     """The rows as micro-batches."""
     return jax.tree.map(lambda leaf: leaf.reshape(parts, -1, *leaf.shape[1:]), batch) if parts > 1 else batch
 
 
-def trained(steps: int, rows: int = BATCH, **options: Any) -> tuple[Any, list[float]]:
+def trained(steps: int, rows: int = BATCH, **options) -> tuple[Any, list[float]]:
     """Parameters and losses of a session's training."""
     params, batch = example(rows)
     with Session(**options) as session:
@@ -107,7 +108,7 @@ def test_batch_without_the_axis_of_micro_batches_is_refused(num_ipus: int, given
 
 
 @pytest.mark.parametrize("precision, dtype", [("mixed", np.float32), ("float16", np.float16)])
-def test_half_precision_learns_like_float32(platform: str, precision: str, dtype: Any) -> None:
+def test_half_precision_learns_like_float32(platform: str, precision: str, dtype: DTypeLike) -> None:
     params, found = trained(12, platform=platform, precision=precision)
     assert {leaf.dtype for leaf in jax.tree.leaves(params)} == {np.dtype(dtype)}
     # A step with an overflow leaves the loss as it is.
@@ -123,7 +124,7 @@ def spiking(rows: int) -> tuple[Any, Any, Any]:
     events = jax.random.bernoulli(jax.random.key(2), 0.3, (rows, 5, 10)).astype(jnp.float32)
     labels = jnp.arange(rows) % 3
 
-    def spiking_loss(params: Any, batch: Any) -> Array:
+    def spiking_loss(params, batch) -> Array:
         events, labels = batch
         inputs = jnp.swapaxes(events, 0, 1)
         output, _ = net.apply(params, net.initial_state(params, labels.shape[0]), inputs)
@@ -172,7 +173,7 @@ def test_half_partials_are_faster_and_less_exact() -> None:
 def test_mixed_precision_computes_in_float16() -> None:
     seen: list[Any] = []
 
-    def watching(params: Any, batch: Any) -> Array:
+    def watching(params, batch) -> Array:
         seen.extend(leaf.dtype for leaf in jax.tree.leaves((params, batch)))
         return loss(params, batch)
 
@@ -429,7 +430,7 @@ def long_network(steps: int) -> tuple[Any, Any]:
     net = snnjax.network(10, layers, snnjax.leaky_readout(3))
     params = net.init(jax.random.key(0))
 
-    def gradient(params: Any, inputs: Array) -> Any:
+    def gradient(params, inputs: Array):
         return jax.grad(lambda params: net.apply(params, None, inputs)[0].output.sum())(params)
 
     return gradient, lambda size: (params, jax.ShapeDtypeStruct((steps, size, 10), jnp.float32))

@@ -68,7 +68,7 @@ def test_time_constants_that_make_no_sense_are_refused() -> None:
 @given(st.floats(0.1, 0.4), st.floats(0.5, 0.9))
 def test_range_spreads_constants_over_neurons(low: float, high: float) -> None:
     params = lif((low, high), (low, high), learn_decay=True).init(KEY, 50)
-    params = params._replace(threshold=lif((low, high), (low, high)).init_stats(KEY, 50).threshold)
+    params = params._replace(threshold=lif((low, high), (low, high)).initial_stats(KEY, 50).threshold)
     for values in (np.asarray(raw_to_decay(params.raw_decay)), np.asarray(params.threshold)):
         assert values.shape == (50,)
         assert np.all((values > low - 1e-6) & (values < high + 1e-6))
@@ -86,7 +86,7 @@ def test_one_constant_of_a_layer_has_no_axis() -> None:
 def test_a_constant_is_drawn_alike_whether_it_is_learned_or_not() -> None:
     learned = lif((0.5, 0.9), (0.5, 2.0), learn_decay=True, learn_threshold=True).init(KEY, 5)
     drawn = lif((0.5, 0.9), (0.5, 2.0), learn_threshold=True)
-    params, stats = drawn.init(KEY, 5), drawn.init_stats(KEY, 5)
+    params, stats = drawn.init(KEY, 5), drawn.initial_stats(KEY, 5)
     np.testing.assert_array_equal(stats.raw_decay, learned.raw_decay)
     np.testing.assert_array_equal(params.threshold, learned.threshold)
     assert params.raw_decay is None
@@ -94,7 +94,7 @@ def test_a_constant_is_drawn_alike_whether_it_is_learned_or_not() -> None:
 
 
 def test_both_kinds_of_keys_draw_alike() -> None:
-    draws = [lif((0.5, 0.9)).init_stats(key, 3).raw_decay for key in (KEY, jax.random.PRNGKey(0))]
+    draws = [lif((0.5, 0.9)).initial_stats(key, 3).raw_decay for key in (KEY, jax.random.PRNGKey(0))]
     np.testing.assert_array_equal(*draws)
 
 

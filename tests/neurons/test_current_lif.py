@@ -39,7 +39,9 @@ def test_constant_input_is_also_the_membrane_it_leads_to() -> None:
 
 
 def test_spikes_reset_the_membrane_and_spare_the_current() -> None:
-    neuron = neurons.current_lif(0.5, 0.5, reset="zero", normalize=False, normalize_synapse=False)
+    neuron = neurons.current_lif(
+        0.5, synapse_decay=0.5, reset="zero", normalize=False, normalize_synapse=False
+    )
     params = neuron.init(KEY, 1)
     state, spikes = neuron.step(params, neuron.initial_state(params, 1, 1), jnp.array([[4.0]]))
     assert (float(state.v[0, 0]), float(spikes[0, 0])) == (4.0, 1.0)

@@ -21,7 +21,7 @@ STEPS, BATCH, INPUTS = 6, 3, 5
 LENGTHS = jnp.array([6, 4, 0], jnp.int32)
 INPUT = jax.random.bernoulli(jax.random.key(2), 0.4, (STEPS, BATCH, INPUTS)).astype(jnp.float32)
 NEURONS = {
-    "integer": neurons.integer_lif(3, 0.8, normalize=False),
+    "integer": neurons.integer_lif(0.8, largest=3, normalize=False),
     "ternary": neurons.ternary_lif(0.8, (0.5, 1.0), normalize=False, reset="zero", learn_threshold=True),
 }
 
@@ -148,7 +148,7 @@ def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(
         ValueError, match=re.escape("integer_lif: `largest` must be an integer of at least 1, got 0.")
     ):
-        neurons.integer_lif(0)
+        neurons.integer_lif(largest=0)
     with pytest.raises(
         ValueError, match=re.escape("ternary_lif: `threshold` must be positive, got (0.0, 1.0).")
     ):

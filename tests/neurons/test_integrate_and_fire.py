@@ -51,7 +51,7 @@ def test_half_a_threshold_at_the_start_rounds_the_number_of_spikes() -> None:
 
 def test_initial_membrane_is_a_share_of_each_threshold() -> None:
     neuron = neurons.integrate_and_fire(threshold=(0.5, 2.0), initial=0.25)
-    params = neuron.merged(neuron.init(KEY, 3, jnp.bfloat16), neuron.init_stats(KEY, 3))
+    params = neuron.merged(neuron.init(KEY, 3, jnp.bfloat16), neuron.initial_stats(KEY, 3))
     v = neuron.initial_state(params, 2, 3).v
     assert v.dtype == jnp.float32
     np.testing.assert_array_equal(v, 0.25 * np.asarray(params.threshold, np.float32)[None].repeat(2, axis=0))

@@ -1,5 +1,6 @@
 """LIF neurons: numbers to check by head, and the op they stand on."""
 
+import dataclasses
 import itertools
 from typing import Any
 
@@ -100,8 +101,8 @@ def test_only_neurons_of_this_form_are_fused() -> None:
     for neuron in (neurons.refractory(plain, 1), neurons.izhikevich()):
         assert neuron.fused is None
     for parts in ({"integrate": plain.advance}, {"fire": lambda state, _: state}):
-        assert plain._replace(**parts).fused is None
-    assert plain._replace(surrogate=boxcar(), name="mine").fused == plain.glif
+        assert dataclasses.replace(plain, **parts).fused is None
+    assert dataclasses.replace(plain, surrogate=boxcar(), name="mine").fused == plain.glif
 
 
 def test_unknown_conventions_are_refused() -> None:

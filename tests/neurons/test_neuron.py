@@ -1,6 +1,7 @@
 """Properties of every neuron model, whatever its equations."""
 
 import copy
+import dataclasses
 import functools
 import inspect
 import pickle
@@ -15,10 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jax.test_util import check_grads
 
-from snnjax import neurons
+from snnjax import lif_step, neurons, select_spikes
 from snnjax._types import Params
 from snnjax.neurons._neuron import drawn
-from snnjax.ops import lif_step, select_spikes
 from snnjax.surrogates import boxcar
 from tests.neurons.models import FACTORIES, MODELS, SPIKING, VARIANTS, smooth, unroll
 
@@ -156,7 +156,7 @@ def test_params_are_what_is_learned_and_nothing_else(name: str) -> None:
 
     def gradients(**config: Any) -> list[float]:
         neuron = model.build(**config)
-        params, stats = neuron.init(KEY, 3), neuron.init_stats(KEY, 3)
+        params, stats = neuron.init(KEY, 3), neuron.initial_stats(KEY, 3)
         state = neuron.initial_state(neuron.merged(params, stats), 2, 3)
 
         def loss(params: Params) -> jax.Array:  # of squares, so that the sum over spikes does not cancel
@@ -281,7 +281,7 @@ def test_replaced_surrogate_is_the_one_of_the_gradient(name: str, config: dict[s
         return jax.jit(jax.grad(lambda x: jnp.sum(unroll(neuron, params, state, x)[1] ** 2)))(inputs)
 
     built = gradient(VARIANTS[name].build(surrogate=boxcar(0.5), **config))
-    np.testing.assert_array_equal(gradient(neuron._replace(surrogate=boxcar(0.5))), built)
+    np.testing.assert_array_equal(gradient(dataclasses.replace(neuron, surrogate=boxcar(0.5))), built)
     assert np.any(built != gradient(neuron))
 
 
@@ -295,7 +295,7 @@ def test_replaced_surrogate_that_a_wrapped_neuron_does_not_see_is_refused(wrappe
     params = neuron.init(KEY, 1)
     state = neuron.initial_state(params, 1, 1)
     with pytest.raises(ValueError) as error:
-        neuron._replace(surrogate=boxcar()).step(params, state, jnp.ones((1, 1)))
+        dataclasses.replace(neuron, surrogate=boxcar()).step(params, state, jnp.ones((1, 1)))
     assert str(error.value) == (
         f"Neuron.step: `neuron.surrogate` must equal that of its reset or adaptation, {neuron.surrogate}, "
         f"got {boxcar()}. Pass surrogate=... to the function that makes the neuron."
@@ -305,7 +305,7 @@ def test_replaced_surrogate_that_a_wrapped_neuron_does_not_see_is_refused(wrappe
 def test_neuron_without_an_equation_is_refused() -> None:
     neuron, params, state, inputs = tiny("lif")
     with pytest.raises(ValueError) as error:
-        neuron._replace(glif=None).step(params, state, inputs[0])
+        dataclasses.replace(neuron, glif=None).step(params, state, inputs[0])
     assert str(error.value) == (
         "Neuron: `integrate` must be a function unless `glif` is given, got None. "
         "Pass integrate=... or glif=... to Neuron."
@@ -322,7 +322,7 @@ def test_step_computes_its_constants_once(name: str) -> None:
         calls.append(params)
         return form.constants(params)
 
-    neuron._replace(glif=form._replace(constants=constants)).step(params, state, inputs[0])
+    dataclasses.replace(neuron, glif=form._replace(constants=constants)).step(params, state, inputs[0])
     assert len(calls) == 1
 
 
@@ -336,7 +336,7 @@ def test_constants_of_another_shape_are_refused(name: str, shape: tuple[int, ...
     assert where is not None
     wrong = where._replace(**{name: jnp.zeros(shape)})
     constants = wrong if where is constants else constants._replace(second_state=wrong)
-    neuron = neurons.adlif()._replace(glif=neurons.GLIF(lambda params: constants))
+    neuron = dataclasses.replace(neurons.adlif(), glif=neurons.GLIF(lambda params: constants))
     state, inputs = neuron.initial_state(None, 2, 3), jnp.zeros((2, 3))
     with pytest.raises(ValueError) as error:
         neuron.step(None, state, inputs)
@@ -391,7 +391,7 @@ def test_decay_outside_its_range_is_refused(name: str) -> None:
 def test_decay_of_one_is_for_inputs_that_are_not_normalized() -> None:
     assert neurons.leaky_integrator(1.0, normalize=False).glif is not None
     with pytest.raises(ValueError) as error:
-        neurons.current_lif(0.5, 1.0)
+        neurons.current_lif(0.5, synapse_decay=1.0)
     assert str(error.value) == (
         "current_lif: `synapse_decay` must be below 1 for a gain of 1 - synapse_decay, got 1. "
         "Pass normalize_synapse=False."
@@ -425,7 +425,7 @@ def test_step_without_drawn_constants_is_refused() -> None:
         neuron.step(neuron.init(KEY, 3), neuron.initial_state(None, 1, 3), jnp.ones((1, 3)))
     assert str(error.value) == (
         "lif: `params` must hold the decay of each neuron, got None. "
-        "Use neuron.init, and neuron.merged(params, stats) with what neuron.init_stats draws."
+        "Use neuron.init, and neuron.merged(params, stats) with what neuron.initial_stats draws."
     )
 
 

@@ -15,7 +15,7 @@ KEY = jax.random.key(0)
 def test_quarter_turn_of_known_numbers() -> None:
     """z = 1 + 2 i turns by a quarter and halves: -1 + i / 2; with a reset by 1 beforehand, -1/2 + i / 2."""
     for reset, imaginary, real in (("none", 0.5, -1.0), ("subtract", 0.5, -0.5)):
-        neuron = neurons.resonate_and_fire(0.5, np.pi / 2, reset=reset)
+        neuron = neurons.resonate_and_fire(0.5, frequency=np.pi / 2, reset=reset)
         params = neuron.init(KEY, 1)
         state = ResonateAndFireState(v=jnp.array([[2.0]]), w=jnp.array([[1.0 + 2.0]]))
         state, spikes = neuron.step(params, state, jnp.array([[0.0]]))
@@ -28,7 +28,7 @@ def test_quarter_turn_of_known_numbers() -> None:
 @pytest.mark.parametrize("frequency", [(0.05, 0.5), (1.4, 1.7), (2.9, 3.3)])
 def test_unrolled_it_is_a_complex_oscillation(reset: str, frequency: tuple[float, float]) -> None:
     """At any frequency, a quarter and half a turn a step among them; the reference in complex128."""
-    neuron = neurons.resonate_and_fire(0.9, frequency, reset=reset)
+    neuron = neurons.resonate_and_fire(0.9, frequency=frequency, reset=reset)
     params = neuron.init(KEY, 5)
     inputs = jax.random.normal(KEY, (40, 2, 5))
     last, spikes = unroll(neuron, params, neuron.initial_state(params, 2, 5), inputs)
@@ -47,7 +47,7 @@ def test_unrolled_it_is_a_complex_oscillation(reset: str, frequency: tuple[float
 
 
 def test_inputs_in_its_rhythm_make_it_fire_and_others_do_not() -> None:
-    neuron = neurons.resonate_and_fire(0.95, 2 * np.pi / 10, threshold=2.0, reset="none")
+    neuron = neurons.resonate_and_fire(0.95, frequency=2 * np.pi / 10, threshold=2.0, reset="none")
     params = neuron.init(KEY, 1)
     fired = []
     for period in (10, 7):

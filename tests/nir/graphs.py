@@ -58,17 +58,17 @@ NETWORKS = {
     "branches": lambda: snnjax.network(
         {"left": (4, 4, 2), "right": 6},
         [
-            snnjax.layer(snnjax.conv2d(2, 3), EAGER, name="first"),
+            snnjax.layer(snnjax.conv2d(2, 3), EAGER).named("first"),
             snnjax.residual(snnjax.layer(snnjax.conv2d(2, 3), EAGER)),
             snnjax.residual(snnjax.layer(snnjax.conv2d(2, 3), EAGER), snnjax.conv2d(2, 1)),
-            snnjax.dense(7, name="images"),
-            snnjax.dense(7, source="right", name="others"),
-            snnjax.blocks.join("add", source=("images", "others"), name="both"),
-            snnjax.layer(None, EAGER, recurrent=True, name="hidden"),
+            snnjax.dense(7).named("images"),
+            snnjax.dense(7).named("others").receiving("right"),
+            snnjax.blocks.join("add").named("both").receiving("images", "others"),
+            snnjax.layer(None, EAGER, recurrent=True).named("hidden"),
         ],
         {
             "classes": snnjax.leaky_readout(3),
-            "early": snnjax.leaky_readout(snnjax.conv2d(1, 2), source="first"),
+            "early": snnjax.leaky_readout(snnjax.conv2d(1, 2)).receiving("first"),
         },
     ),
     "flat recurrence": lambda: snnjax.network(
@@ -109,7 +109,7 @@ def params_of(network: snnjax.Network, dtype: Any = jnp.float32) -> Any:
 
 def stats_of(network: snnjax.Network) -> Any:
     """Constants that are drawn and not learned."""
-    return network.init_stats(jax.random.key(5))
+    return network.initial_stats(jax.random.key(5))
 
 
 def spikes_of(shape: tuple[int, ...], seed: int = 0, rate: float = 0.4) -> jax.Array:

@@ -17,7 +17,6 @@ from snnjax import blocks, neurons
 from snnjax.blocks.conv import Convolve
 from snnjax.blocks.norm import NormStats
 from snnjax.nir import from_nir, to_nir
-from tests.architecture import ROOT
 from tests.nir.graphs import (
     DT,
     EAGER,
@@ -32,6 +31,7 @@ from tests.nir.graphs import (
     stats_of,
 )
 from tests.numbers import assert_close, assert_same_bits
+from tests.project.architecture import ROOT
 
 ARCHIVE = ROOT / "tests" / "golden" / "nir.zip"
 
@@ -160,7 +160,7 @@ def test_norm_becomes_part_of_the_weights() -> None:
     net = snnjax.network((4, 4, 2), [snnjax.layer(snnjax.conv2d(3, 3, bias=False), EAGER, **parts)])
     params = params_of(net)
     mean, variance = jnp.array([0.1, 0.2, 0.0]), jnp.array([0.5, 2.0, 1.0])
-    (name,) = net.init_stats(jax.random.key(0))
+    (name,) = net.initial_stats(jax.random.key(0))
     stats = {name: NormStats(mean, variance)}
     again, same, _ = from_nir(to_nir(net, params, dt=DT, stats=stats))
     assert [node.name for node in again.nodes] == ["layer_0/connection", "layer_0/neuron"]

@@ -14,7 +14,7 @@ import pytest
 
 import snnjax
 from snnjax import blocks, neurons
-from snnjax.blocks.dense import Dense
+from snnjax.blocks._dense import Dense
 from snnjax.nir import from_nir, to_nir
 from tests.nir.graphs import DT, NETWORKS, graph_of, identity, lif, params_of
 
@@ -185,8 +185,8 @@ def test_dt_is_asked_for() -> None:
 
 def refused_networks() -> dict[str, tuple[Any, str]]:
     """Items of networks of images that NIR does not have, and their errors."""
-    other = neurons.lif()._replace(glif=neurons.lif(reset="zero").glif)
-    two = blocks.join("add", source=("same", "flat"))
+    other = dataclasses.replace(neurons.lif(), glif=neurons.lif(reset="zero").glif)
+    two = blocks.join("add").receiving("same", "flat")
     return {
         "adlif": (snnjax.layer(2, neurons.adlif()), "hold only neurons that NIR has: lif, current_lif"),
         "refractory": (
@@ -210,7 +210,7 @@ def refused_networks() -> dict[str, tuple[Any, str]]:
         ),
         "new kind": (Doubled(2, name="first"), "hold blocks that NIR has nodes for, got dense in 'first'."),
         "twice": (
-            [snnjax.dense(2, name="same"), snnjax.flatten(name="flat"), two],
+            [snnjax.dense(2).named("same"), snnjax.flatten().named("flat"), two],
             "add a signal once, got 'sequential_0/add_0', which adds one to itself. Put a block on one of the paths.",
         ),
         "orders": (
@@ -241,7 +241,7 @@ def refused_loops() -> dict[str, tuple[Any, str]]:
         "feedback": (
             [
                 snnjax.layer(4, recurrent=[snnjax.blocks.late("top", 2), snnjax.dense(4)]),
-                snnjax.layer(2, name="top"),
+                snnjax.layer(2).named("top"),
             ],
             "return spikes to their own neurons, got 'sequential_0/layer_0/late'. "
             "Feed spikes back to their own layer alone.",
@@ -257,7 +257,7 @@ def refused_loops() -> dict[str, tuple[Any, str]]:
 def test_network_is_refused(case: str) -> None:
     item, text = (refused_networks() | refused_loops())[case]
     network = snnjax.network((2, 2, 1), [item], snnjax.leaky_readout(1))
-    params, stats = params_of(network), network.init_stats(jax.random.key(0))
+    params, stats = params_of(network), network.initial_stats(jax.random.key(0))
     with pytest.raises(ValueError, match=re.escape(f"to_nir: `network` must {text}")):
         to_nir(network, params, dt=DT, stats=stats)
 

@@ -12,7 +12,7 @@ import pytest
 from snnjax import _targets
 from tests.numbers import assert_close
 from tests.ops.common import is_float, jit, weighted_sum
-from tests.ops.random_networks import Form, arguments, runner
+from tests.ops.lif_network.random_networks import Form, arguments, runner
 
 needs_kernels = pytest.mark.skipif(_targets.missing() is not None, reason=str(_targets.missing()))
 

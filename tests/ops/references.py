@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from snnjax import SparseSpikes
+from snnjax import LayerState, SparseSpikes
 from snnjax._types import Signal, State
-from snnjax.ops import LayerState
 
 
 def murmur_finaliser(x: int) -> int:

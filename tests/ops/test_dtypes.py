@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from snnjax import (
-    LeakyReadout,
     LIFLayer,
+    LIFReadout,
     SparseSpikes,
     _targets,
     lif_network,
@@ -20,10 +20,10 @@ from snnjax import (
 )
 from snnjax.ops._lif_network.recorded import membranes_of, recorded_membranes
 from snnjax.ops._lif_network.records import LayerConstants
-from tests import integers
 from tests.cases import CASES, Case, as_numpy
 from tests.numbers import assert_close
 from tests.ops.common import draws, float_leaves, is_float, jit, of_floats, with_gradient
+from tests.soak import integers
 
 # The kernels compute in float32.
 EACH_DTYPE = [
@@ -92,7 +92,7 @@ IMPLEMENTATIONS = ("reference", "cpu") if _targets.missing() is None else ("refe
 def slow_neuron(implementation: str, dtype: Any, **options: Any) -> Any:
     """A constant input of 1.5 to a neuron of decay 0.998 for 2,000 steps: `lif_network` with its spikes recorded."""
     layer = LIFLayer(jnp.full((1, 1), 1.5, dtype), decay=0.998)
-    readout = LeakyReadout(jnp.ones((1, 1), dtype), decay=0.999)
+    readout = LIFReadout(jnp.ones((1, 1), dtype), decay=0.999)
     inputs = jnp.ones((2000, 1, 1), dtype)
     options = {"record_spikes": True, "implementation": implementation, **options}
     return jit(lambda x, layer, readout, state: lif_network(x, [layer], readout, state, **options)), (
@@ -157,7 +157,7 @@ def test_gradients_in_bfloat16_are_those_of_float32(implementation: str) -> None
                 jnp.asarray(draws.uniform(0.02, 0.05, 16), jnp.float32),
             )
         ]
-        readout = LeakyReadout(jnp.asarray(draws.normal(size=(16, 3)), jnp.bfloat16).astype(dtype), 0.97)
+        readout = LIFReadout(jnp.asarray(draws.normal(size=(16, 3)), jnp.bfloat16).astype(dtype), 0.97)
 
         def loss(layers: Any, readout: Any) -> jax.Array:
             out, _ = lif_network(inputs.astype(dtype), layers, readout, surrogate="triangle", **options)

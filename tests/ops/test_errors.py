@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from snnjax import (
-    LeakyReadout,
+    Connection,
     LIFLayer,
+    LIFReadout,
     SparseSpikes,
-    Surrogate,
     Synapses,
     delay_spikes,
     lif_network,
@@ -27,7 +27,7 @@ from snnjax import (
 )
 from snnjax._check import type_words
 from snnjax._types import Signal, State
-from snnjax.ops import Connection
+from snnjax.surrogates import Surrogate
 
 V = jnp.zeros((2, 3))
 SURROGATES = (
@@ -42,7 +42,7 @@ SYNAPSES, W_SPARSE = Synapses.from_mask(np.ones((3, 2), bool)), jnp.zeros(6)
 LAYER = LIFLayer(jnp.zeros((4, 3)), decay=0.5)
 DELAYED = LAYER._replace(connection=Connection(max_delay=2), delays=0.5)
 RECURRENT = LAYER._replace(recurrent=jnp.zeros((3, 3)))
-READOUT = LeakyReadout(jnp.zeros((3, 2)), decay=0.5)
+READOUT = LIFReadout(jnp.zeros((3, 2)), decay=0.5)
 STATE = lif_network_state(2, [LAYER], READOUT)
 FIT = "Match its shape to the layer below and to its neurons."
 OWN = "Use lif_network_state, or the state from an earlier call of the same network."
@@ -50,7 +50,7 @@ NEURONS = "Pass one value, or one per neuron."
 
 
 def net(
-    layer: LIFLayer = LAYER, readout: LeakyReadout = READOUT, state: State = None, x: Any = X, **options: Any
+    layer: LIFLayer = LAYER, readout: LIFReadout = READOUT, state: State = None, x: Any = X, **options: Any
 ) -> Any:
     return lif_network(x, [layer], readout, state, **options)
 

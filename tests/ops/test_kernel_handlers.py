@@ -17,7 +17,7 @@ from tests.fuzz.calls import Array, Call, calls_of, execute
 from tests.fuzz.handlers import simulations, single_ops
 from tests.ops.common import with_gradient
 from tests.ops.kernel_checks import needs_kernels
-from tests.ops.random_networks import Form, arguments, runner
+from tests.ops.lif_network.random_networks import Form, arguments, runner
 
 pytestmark = needs_kernels
 

@@ -13,7 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from snnjax import Surrogate, lif_step
+from snnjax import lif_step
+from snnjax.surrogates import Surrogate
 from tests.cases import SMOOTH
 from tests.ops import references
 from tests.ops.common import check_gradient, jit

@@ -12,8 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from snnjax import Surrogate, select_spikes, spike_matmul
+from snnjax import select_spikes, spike_matmul
 from snnjax.ops.select_spikes import cap, cap_by_ranks
+from snnjax.surrogates import Surrogate
 from tests.cases import as_numpy
 from tests.ops import references
 from tests.ops.common import jit

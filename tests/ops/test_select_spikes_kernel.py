@@ -11,8 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from snnjax import Surrogate, select_spikes
+from snnjax import select_spikes
 from snnjax._types import SURROGATES
+from snnjax.surrogates import Surrogate
 from tests.numbers import assert_close
 from tests.ops.common import jit
 from tests.ops.kernel_checks import needs_kernels

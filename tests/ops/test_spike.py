@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from snnjax import Surrogate, spike, surrogates
+from snnjax import spike, surrogates
+from snnjax.surrogates import Surrogate
 
 X = jnp.array([-jnp.inf, -0.5, 0.0, 0.25, jnp.inf, jnp.nan])
 

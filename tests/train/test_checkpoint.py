@@ -17,7 +17,8 @@ from safetensors.numpy import save_file
 
 import snnjax
 from snnjax._check import alternatives
-from snnjax.train import checkpoint, load_checkpoint, read_header, save_checkpoint
+from snnjax.train import checkpoint, load_checkpoint, save_checkpoint
+from snnjax.train.checkpoint import header_of
 from tests.numbers import assert_same_bits
 
 TREE = {
@@ -32,7 +33,7 @@ def test_checkpoint_returns_every_bit_and_the_header(tmp_path) -> None:
     save_checkpoint(tmp_path / "c.safetensors", TREE, HEADER)
     arrays, header = load_checkpoint(tmp_path / "c.safetensors", jax.tree.map(jnp.zeros_like, TREE))
     assert_same_bits(arrays, TREE)
-    assert header == HEADER == read_header(tmp_path / "c.safetensors")
+    assert header == HEADER == header_of("read_run", tmp_path / "c.safetensors")
 
 
 def test_checkpoint_loads_a_part(tmp_path) -> None:
@@ -55,7 +56,7 @@ def test_checkpoint_survives_a_kill_in_the_middle_of_a_write(tmp_path, monkeypat
             save_checkpoint(path, jax.tree.map(jnp.zeros_like, TREE), {"epoch": 3})
     assert_same_bits(load_checkpoint(path, TREE)[0], TREE)
     save_checkpoint(path, TREE, {"epoch": 4})  # and what the kill has left is in nobody's way
-    assert read_header(path) == {"epoch": 4}
+    assert header_of("read_run", path) == {"epoch": 4}
     assert [file.name for file in tmp_path.iterdir()] == ["c.safetensors"]
 
 
@@ -107,11 +108,11 @@ def test_damaged_checkpoint_is_refused_or_whole(data) -> None:
 
 def test_missing_checkpoint_is_named(tmp_path) -> None:
     text = (
-        f"read_header: `path` must be a checkpoint, got no file at {tmp_path}/c.safetensors. "
+        f"read_run: `path` must be a checkpoint, got no file at {tmp_path}/c.safetensors. "
         "Train first, or correct the path."
     )
     with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
-        read_header(tmp_path / "c.safetensors")
+        header_of("read_run", tmp_path / "c.safetensors")
 
 
 def test_other_files_are_no_checkpoints(tmp_path) -> None:
@@ -132,11 +133,11 @@ def test_checkpoint_of_another_version_is_named(tmp_path, monkeypatch) -> None:
         patch.setattr(checkpoint, "_FORMAT", "snnjax checkpoint 2")
         save_checkpoint(path, TREE, HEADER)
     text = (
-        "read_header: `path` must have format snnjax checkpoint 4, got snnjax checkpoint 2. "
+        "read_run: `path` must have format snnjax checkpoint 4, got snnjax checkpoint 2. "
         "Load it with the version of snnjax that wrote it."
     )
     with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
-        read_header(path)
+        header_of("read_run", path)
 
 
 MISMATCHES = {

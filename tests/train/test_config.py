@@ -18,10 +18,11 @@ from snnjax import (
     synaptic,
     train,
 )
+from snnjax.train.config import second_threshold_at
 
 
 def test_layers_keep_their_second_thresholds_by_default() -> None:
-    assert train.second_threshold_at(train.TrainConfig(), 0) is None
+    assert second_threshold_at(train.TrainConfig(), 0) is None
 
 
 def test_a_final_one_needs_a_first_one() -> None:
@@ -56,8 +57,8 @@ def test_one_without_lists_is_refused() -> None:
 
 def test_weights_decay_and_nothing_else_does() -> None:
     connection, norm = [axonal(3), dense(4)], blocks.batch_norm()
-    hidden = layer(connection, neurons.adlif(), norm=norm, recurrent=True, name="hidden")
-    few = layer(synaptic(dense(4), 3), recurrent=sparse(4, fan_in=2), name="few")
+    hidden = layer(connection, neurons.adlif(), norm=norm, recurrent=True).named("hidden")
+    few = layer(synaptic(dense(4), 3), recurrent=sparse(4, fan_in=2)).named("few")
     net = network(3, [hidden, few], leaky_readout(2))
     params = jax.tree.map(jnp.ones_like, net.init(jax.random.key(0)))
     optimiser = train.make_optimiser(train.TrainConfig(weight_decay=0.5, warmup_epochs=0.0), 10)

@@ -20,6 +20,7 @@ import snnjax
 from snnjax import losses, train
 from snnjax.data import EventDataset
 from snnjax.train import lock, progress
+from snnjax.train.checkpoint import header_of
 from snnjax.train.progress import after_epoch, as_stored, begin, read_progress, save
 from tests.numbers import assert_same_bits
 from tests.train.toy import CLASSES, CONFIG, INPUTS, NET, STEPS, VALIDATION, events
@@ -117,7 +118,7 @@ def test_statistics_of_norms_and_the_keys_of_dropout_resume_too(tmp_path) -> Non
     assert_same_bits((resumed.params, resumed.stats), (whole.params, whole.stats))
     files = (tmp_path / name / "checkpoint.safetensors" for name in ("whole", "part"))
     assert_same_bits(*map(load_file, files))
-    before = net.init_stats(jax.random.key(0))
+    before = net.initial_stats(jax.random.key(0))
     assert whole.stats.keys() == before.keys() == {"layer_0/norm"}
     assert not np.allclose(whole.stats["layer_0/norm"].mean, before["layer_0/norm"].mean)
     tested = train.evaluate(net, whole.params, VALIDATION, stats=whole.stats, loss=losses.cross_entropy_sum)
@@ -177,7 +178,7 @@ def test_checkpoint_of_another_run_is_replaced_on_request_only(tmp_path) -> None
     )
     with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
         run(source=lambda epoch: 1 / 0, folder=tmp_path)
-    assert train.read_header(path) == {"note": "weeks of work"}
+    assert header_of("read_run", path) == {"note": "weeks of work"}
     run(replace(CONFIG, epochs=1), folder=tmp_path, overwrite=True)
     assert train.read_run(path)["epoch"] == 1
 
@@ -320,7 +321,7 @@ def test_average_is_that_of_the_last_fifth_of_the_epochs(tmp_path) -> None:
 def test_average_keeps_synapses_and_drawn_constants() -> None:
     connection, neuron = snnjax.sparse(16, fan_in=3), snnjax.neurons.lif(decay=(0.8, 0.9))
     net = snnjax.network(INPUTS, [snnjax.layer(connection, neuron)], snnjax.leaky_readout(CLASSES))
-    stats, config = net.init_stats(jax.random.key(1)), replace(CONFIG, epochs=15, selection="average")
+    stats, config = net.initial_stats(jax.random.key(1)), replace(CONFIG, epochs=15, selection="average")
     reached = begin(net, net.init(jax.random.key(0)), stats, config)
     for _ in range(config.epochs):
         reached = after_epoch(reached, reached.state, {"loss": 1.0, "accuracy": 0.5}, None, config)

@@ -19,7 +19,7 @@ from snnjax import _dispatch, losses, train
 from snnjax.data import Batch
 from snnjax.train.parallel import forward
 from tests import quick
-from tests.architecture import ROOT
+from tests.project.architecture import ROOT
 from tests.train.toy import CLASSES, CONFIG, INPUTS, NET, STEPS, VALIDATION, events
 
 # Gradients of shares are added in another order; 60 steps of Adam enlarge that to some 1e-6 of parameters of order 1.
@@ -55,7 +55,7 @@ def test_four_devices_learn_what_one_learns(alone) -> None:
 def test_norms_take_the_statistics_of_the_whole_batch() -> None:
     hidden = snnjax.layer(16, norm=snnjax.blocks.batch_norm())
     net = snnjax.network(INPUTS, [hidden], snnjax.leaky_readout(CLASSES))
-    params, stats = net.init(jax.random.key(0)), net.init_stats(jax.random.key(0))
+    params, stats = net.init(jax.random.key(0)), net.initial_stats(jax.random.key(0))
     # Adam would make steps of rounding, where a norm makes the gradient of the bias before it 0.
     optimiser, found = optax.sgd(0.1), []
     for mesh in (None, train.data_mesh()):

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from snnjax import leaky_readout, network
-from snnjax.train import TASKS, FitResult, read_runs, record_run, results_page, write_run
-from tests.architecture import ROOT
-from tests.benchmarks import reproduce
+from snnjax.train import TASKS, FitResult, read_runs, results_page
+from snnjax.train.results import record_run, write_run
+from tests.benchmarks.trained import reproduce
+from tests.project.architecture import ROOT
 
 RUN = {
     "task": "digits",

@@ -62,7 +62,7 @@ def setting(layers: Any) -> tuple[Any, Any, Any, Batch]:
     events = snnjax.SparseSpikes.from_dense(rows.astype(jnp.float32), capacity=40)
     batch = Batch(events, jnp.array([0, 1, 2]), jnp.array([6, 4, 6]))
     params = initial(net, events, lengths=batch.lengths, target_activity=0.2)
-    return net, params, net.init_stats(jax.random.key(0)), batch
+    return net, params, net.initial_stats(jax.random.key(0)), batch
 
 
 def operations(net: Any, params: Params, stats: Stats, batch: Batch) -> tuple[float, float]:
@@ -187,11 +187,11 @@ def test_several_inputs_and_readouts_are_trained() -> None:
     net = snnjax.network(
         {"sound": 5, "picture": (4, 4, 1)},
         [
-            snnjax.layer(8, name="ear", source="sound"),
-            snnjax.layer(snnjax.conv2d(2, 3), name="eye", source="picture"),
-            snnjax.layer(6, source="ear"),
+            snnjax.layer(8).named("ear").receiving("sound"),
+            snnjax.layer(snnjax.conv2d(2, 3)).named("eye").receiving("picture"),
+            snnjax.layer(6).receiving("ear"),
         ],
-        {"word": snnjax.leaky_readout(3), "colour": snnjax.leaky_readout(2, source="eye")},
+        {"word": snnjax.leaky_readout(3), "colour": snnjax.leaky_readout(2).receiving("eye")},
     )
     keys = jax.random.split(jax.random.key(0), 2)
     inputs = {

@@ -5,7 +5,7 @@
 #include <poplar/Graph.hpp>
 #include <poplar/Program.hpp>
 
-#include "network_plan.hpp"
+#include "builders/layout/network_plan.hpp"
 #include "vertices.hpp"
 
 namespace snnjax::builders {
@@ -19,7 +19,7 @@ struct Selection {
   poplar::Tensor v;                            // in: float [blocks, rows, columns]
   poplar::Tensor raise;                        // in: as v, added to thresholds; if not valid, nothing is
   poplar::Tensor threshold, second_threshold;  // in: float [neurons]
-  poplar::Tensor list;                         // out: ids [rows, stride], records (poplar_kernels/lists.hpp)
+  poplar::Tensor list;                         // out: ids [rows, stride], records (poplar_kernels/lists/lists.hpp)
   poplar::Tensor dropped;                      // unsigned [rows], spikes that find no slot are added
 };
 
@@ -47,7 +47,7 @@ struct SelectSpikesTensors {
   std::vector<Home> homes;
   poplar::Tensor v;                            // [rows, neurons]
   poplar::Tensor threshold, second_threshold;  // float [neurons], spread over all tiles
-  poplar::Tensor records;                      // ids [rows, stride], as in poplar_kernels/lists.hpp
+  poplar::Tensor records;                      // ids [rows, stride], as in poplar_kernels/lists/lists.hpp
   poplar::Tensor values;                       // v's type [rows, capacity]: 1 for spikes, else 0
 };
 

@@ -5,7 +5,7 @@
 #include <poplar/Graph.hpp>
 #include <poplar/Program.hpp>
 
-#include "spread.hpp"
+#include "builders/layout/spread.hpp"
 
 namespace snnjax::builders {
 

@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-#include "network_plan.hpp"
+#include "builders/layout/network_plan.hpp"
 
 namespace snnjax::builders {
 

@@ -163,7 +163,7 @@ inline constexpr Types kFloating{ffi::F32, ffi::BF16};
 // Membranes and the constants of neurons, whatever the weights are.
 inline constexpr Types kWide{ffi::F32};
 
-// uint16 where the id of an unused slot, `neurons`, fits into it: as in snnjax/sparse_spikes.py.
+// uint16 where the id of an unused slot, `neurons`, fits into it: as in snnjax/_sparse_spikes.py.
 inline ffi::DataType idType(Index neurons) { return neurons <= kMaxShortNeurons ? ffi::U16 : ffi::S32; }
 
 // A surrogate as attributes name it; a number out of range is clamped. A reach of 0 is unlimited.

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "../../poplar_kernels/conventions.hpp"
+#include "poplar_kernels/conventions.hpp"
 
 namespace snnjax {
 

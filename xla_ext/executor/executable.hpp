@@ -1,7 +1,6 @@
 // A compiled plan: its programs on the tiles of its IPUs, and the arrays kept there between runs.
 #pragma once
 
-#include <builders/error.hpp>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -9,6 +8,7 @@
 #include <span>
 #include <string>
 #include <vector>
+#include "builders/error.hpp"
 
 #include "executor/plan/cost.hpp"
 #include "executor/plan/options.hpp"

@@ -4,7 +4,6 @@
 // own tiles, and only collectives tell them apart.
 #pragma once
 
-#include <builders/error.hpp>
 #include <functional>
 #include <memory>
 #include <poplar/Graph.hpp>
@@ -14,6 +13,7 @@
 #include <string>
 #include <string_view>
 #include <vector>
+#include "builders/error.hpp"
 
 #include "executor/layouts/layouts.hpp"
 #include "executor/plan/plan.hpp"

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <vector>
 
-#include "../../poplar_kernels/copy_cycles.hpp"
-#include "../../poplar_kernels/gather_cycles.hpp"
-#include "../../poplar_kernels/reduce_cycles.hpp"
-#include "../../poplar_kernels/scatter_with_cycles.hpp"
+#include "poplar_kernels/movement/copy_cycles.hpp"
+#include "poplar_kernels/movement/gather_cycles.hpp"
+#include "poplar_kernels/movement/scatter_with_cycles.hpp"
+#include "poplar_kernels/reductions/reduce_cycles.hpp"
 
 namespace snnjax::planner {
 namespace {

@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 import jax
 
-from snnjax.ops._lif_network.records import Operands
-from snnjax.ops._lif_network.switches import Switches
+from snnjax.ipu.device.core import Operands, Switches
 
 _TILES = 1472
 # Multiply-adds of a product that the whole chip completes in a cycle, with what an operand's way takes.

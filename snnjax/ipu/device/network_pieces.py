@@ -7,28 +7,32 @@ all inputs, or spikes of an earlier call are under way, it reads rows of what ar
 """
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from snnjax.ipu.device.network_record import sent_by, without_counts
-from snnjax.ops._connection import Connection
-from snnjax.ops._lif_network.chain import as_dense, delayed_inputs
-from snnjax.ops._lif_network.records import (
+from snnjax.ipu.device.core import (
     BackwardArguments,
     BackwardOnTiles,
+    Connection,
     Cotangents,
     ForwardOnTiles,
     LayerState,
-    Linear,
+    Needs,
     Operands,
     RecordOnTiles,
+    SparseSpikes,
+    Switches,
+    Weighted,
+    as_dense,
+    delayed_inputs,
+    differentiable,
+    in_range,
 )
-from snnjax.ops._lif_network.switches import Needs, Switches, differentiable
-from snnjax.sparse_spikes import SparseSpikes, in_range
+from snnjax.ipu.device.network_record import sent_by, without_counts
 
 # That send spikes to delayed lists: twice as many rows of weights have ids of 16 bits, the largest of which is unused.
 _MOST_NEURONS = 32_767
@@ -46,8 +50,8 @@ class _Sent(NamedTuple):
 class _Read(NamedTuple):
     """What a piece reads, or flags for it."""
 
-    x: Any  # lists or rows
-    weights: Any  # of its first layer
+    x: Array | SparseSpikes  # lists or rows
+    weights: Array  # of its first layer
 
 
 def spans(switches: Switches) -> list[slice]:
@@ -81,7 +85,7 @@ def forward(
     return ForwardOnTiles(results, RecordOnTiles(_joined(own.record.layers for own in found)))
 
 
-def _joined(tuples: Any) -> tuple[Any, ...]:
+def _joined(tuples: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
     return tuple(each for own in tuples for each in own)
 
 
@@ -125,7 +129,7 @@ def backward(
     return differentiable(all_of_them._replace(inputs=g_sent), operands)
 
 
-def _flags(x: Any, needs: Needs, number: int) -> _Read:
+def _flags(x: Array | SparseSpikes, needs: Needs, number: int) -> _Read:
     """Whether a piece passes cotangents of what it reads on: to the one before, to the delays, or to the inputs."""
     own, linear = needs.operands, needs.operands.linears[number]
     if linear.delays is None:
@@ -137,7 +141,7 @@ def _flags(x: Any, needs: Needs, number: int) -> _Read:
 
 
 def _received(
-    operands: Operands, switches: Switches, number: int, x: Any, g_last: LayerState
+    operands: Operands, switches: Switches, number: int, x: Array | SparseSpikes, g_last: LayerState
 ) -> tuple[_Read, Callable[[Any, Array], _Sent] | None]:
     """What a piece reads of the spikes `x`, and how cotangents of it become those of what is sent."""
     if switches.layers[number].connection.max_delay is None:
@@ -154,17 +158,19 @@ def _received(
     return read, lambda g, g_weights: pull_back((_numbers(g), g_weights, g_left))[0]
 
 
-def _numbers(x: Any) -> Array:
+def _numbers(x: Array | SparseSpikes) -> Array:
     """The values of lists, or rows."""
     return cast(Array, x.values) if isinstance(x, SparseSpikes) else x
 
 
-def _sent(operands: Operands, number: int, x: Any) -> _Sent:
+def _sent(operands: Operands, number: int, x: Array | SparseSpikes) -> _Sent:
     linear, values = operands.linears[number], _numbers(x).astype(operands.dtype)
     return _Sent(values, cast(Array, linear.delays), operands.first[number].pending, linear.weights)
 
 
-def _arriving(operands: Operands, switches: Switches, number: int, x: Any) -> tuple[_Read, Any]:
+def _arriving(
+    operands: Operands, switches: Switches, number: int, x: Array | SparseSpikes
+) -> tuple[_Read, Any]:
     """What arrives at a layer of the spikes `x`, and those then under way to it."""
     connection = switches.layers[number].connection
     if connection.max_delay is None:
@@ -172,13 +178,15 @@ def _arriving(operands: Operands, switches: Switches, number: int, x: Any) -> tu
     return _arrive(_sent(operands, number, x), x, operands, connection)
 
 
-def _arrive(sent: _Sent, x: Any, operands: Operands, connection: Connection) -> tuple[_Read, Any]:
+def _arrive(
+    sent: _Sent, x: Array | SparseSpikes, operands: Operands, connection: Connection
+) -> tuple[_Read, Any]:
     """The same for the numbers `sent`; those of lists have the ids of `x`."""
     values, delays, pending, weights = sent
     most, num_neurons = cast(int, connection.max_delay), delays.shape[0]
     are_lists = isinstance(x, SparseSpikes)
     rows = as_dense(x.ids, values, num_neurons) if are_lists else values
-    linear, first = Linear(None, None, delays), LayerState(None, None, None, pending)
+    linear, first = Weighted(None, None, delays), LayerState(None, None, None, pending)
     received, left = delayed_inputs(operands, linear, rows, first, connection)
     fits = num_neurons <= _MOST_NEURONS and pending.shape[0] == 0
     if are_lists and fits and (most + 2) * x.capacity <= num_neurons:

@@ -10,35 +10,36 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array
 
-from snnjax._types import id_dtype
-from snnjax.ipu.lowering.rules.calls import KEEP, KEPT
-from snnjax.ops._kernel_operands import named
-from snnjax.ops._lif_network.chain import (
+from snnjax.ipu.device.core import (
+    BackwardArguments,
+    LayerConstants,
+    LayerOnTiles,
     LayerOverTime,
+    LayerRecord,
+    LayerRun,
+    Needs,
+    Neurons,
+    Operands,
+    Record,
+    RecordOnTiles,
+    SparseSpikes,
+    Switches,
     as_dense,
     current_of,
     delayed_inputs,
     dense_inputs,
+    id_dtype,
+    named,
     neurons_of,
     record_of,
     run_of,
+    unpacked,
     valid_steps,
 )
-from snnjax.ops._lif_network.layer import LayerRun, Neurons
-from snnjax.ops._lif_network.recorded import unpacked
-from snnjax.ops._lif_network.records import (
-    BackwardArguments,
-    LayerConstants,
-    LayerOnTiles,
-    LayerRecord,
-    Operands,
-    Record,
-    RecordOnTiles,
-)
-from snnjax.ops._lif_network.switches import Needs, Switches
-from snnjax.sparse_spikes import SparseSpikes
+from snnjax.ipu.lowering.rules.calls import KEEP, KEPT
 
 # The header of a list: spikes kept, listed, true spikes, and where the spikes of the second to sixth share of the
 # neurons begin, each with an even number of them (poplar_kernels/conventions.hpp).
@@ -50,7 +51,7 @@ def shapes_on_tiles(operands: Operands, switches: Switches) -> RecordOnTiles:
     """The shapes of what the tiles keep, of operands with a groups axis."""
     groups, steps, batch = jax.tree.leaves(operands.inputs)[0].shape[:3]
 
-    def timed(width: int, dtype: Any) -> jax.ShapeDtypeStruct:
+    def timed(width: int, dtype: DTypeLike) -> jax.ShapeDtypeStruct:
         return jax.ShapeDtypeStruct((groups, steps, batch, width), dtype)
 
     layers = []
@@ -113,7 +114,7 @@ def _marked(lists: Array, capacity: int | None, num_neurons: int) -> tuple[Array
     return marks > 0, marks > 1
 
 
-def sent_by(operands: Operands, switches: Switches, number: int, own: LayerOnTiles) -> Any:
+def sent_by(operands: Operands, switches: Switches, number: int, own: LayerOnTiles) -> Array | SparseSpikes:
     """The spikes that a layer sends to the next piece of the network: lists if it has a capacity, else rows."""
     neurons, num_neurons = neurons_of(operands, switches)[number], own.v.shape[-1]
     capacity = neurons.switches.capacity

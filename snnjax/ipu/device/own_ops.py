@@ -2,24 +2,34 @@
 
 import functools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import PyTree
 
-from snnjax._dispatch import Kernel, Target
 from snnjax.ipu.device import network_cost, network_pieces
+from snnjax.ipu.device.core import (
+    BackwardArguments,
+    BackwardOnTiles,
+    ForwardOnTiles,
+    Kernel,
+    Needs,
+    Sizes,
+    Surrogate,
+    Switches,
+    Target,
+    as_kernel_reads,
+    call_for_cotangents,
+    call_forward,
+    differentiable,
+    named,
+    result_shapes,
+)
+from snnjax.ipu.device.core import Operands as NetworkOperands
 from snnjax.ipu.device.network_record import keep, kept, on_tiles_from, record_from, shapes_on_tiles
-from snnjax.ops._kernel_operands import named
-from snnjax.ops._lif_network.kernel import as_kernel_reads, call_for_cotangents, call_forward
-from snnjax.ops._lif_network.records import BackwardArguments, BackwardOnTiles, ForwardOnTiles
-from snnjax.ops._lif_network.records import Operands as NetworkOperands
-from snnjax.ops._lif_network.shapes import result_shapes
-from snnjax.ops._lif_network.switches import Needs, Switches, differentiable
-from snnjax.ops._product import Sizes
-from snnjax.surrogates import Surrogate
 
 _DTYPES = ("float32", "float16")
 _UNKNOWN = ("bfloat16", "float64", "int8")
@@ -42,24 +52,24 @@ def kernel(target: Target) -> Kernel | None:
     return Kernel(call, obstacle, _PAYS.get(op, _always), takes_groups=False)
 
 
-def _always(shapes: Any, static: Any) -> bool:
+def _always(shapes: object, static: object) -> bool:
     del shapes, static
     return True
 
 
-def _network_pays(shapes: Any, static: Any) -> bool:
+def _network_pays(shapes: PyTree, static: PyTree) -> bool:
     """Both passes decide alike: the record of each form can be read, but at a cost."""
     is_backward = isinstance(shapes, BackwardArguments)
     return network_cost.pays(*((shapes.operands, static[0]) if is_backward else (shapes, static)))
 
 
-def _product_pays(shapes: Any, static: Any) -> bool:
+def _product_pays(shapes: PyTree, static: object) -> bool:
     del static
     (_, rows, _), (_, num_neurons, num_outputs) = shapes.ids.shape, shapes.weights.shape
     return 9.4 * shapes.ids.size <= 3e3 + num_neurons * (num_outputs / 400 + 0.16 * rows)
 
 
-def _slots_pay(shapes: Any, static: Any) -> bool:
+def _slots_pay(shapes: PyTree, static: object) -> bool:
     del static
     return shapes.ids.size <= 40 + shapes.weights.size / 47_000
 
@@ -69,14 +79,14 @@ def _weights_pay(shapes: Any, sizes: Sizes) -> bool:
 
 
 def _obstacle(
-    target: str, find: Callable[[str, Any, Any], str | None], shapes: Any, static: Any
+    target: str, find: Callable[[str, Any, Any], str | None], shapes: PyTree, static: Hashable
 ) -> str | None:
     """Why the codelets do not support operands of these shapes (with a groups axis), or None."""
     wrong = [array.dtype.name for array in _arrays(shapes) if array.dtype.name in _UNKNOWN]
     return f"{wrong[0]} arrays" if wrong else find(target, shapes, static)
 
 
-def _of_product(target: str, shapes: Any, static: Any) -> str | None:
+def _of_product(target: str, shapes: PyTree, static: object) -> str | None:
     del target, static
     return "spikes as rows" if shapes.ids is None else _of_sizes(shapes)
 
@@ -85,22 +95,22 @@ def _of_surrogate(surrogate: Surrogate) -> str | None:
     return surrogate.obstacle or ("a surrogate with a cutoff" if surrogate.cutoff > 0 else None)
 
 
-def _of_selection(target: str, shapes: Any, static: Any) -> str | None:
+def _of_selection(target: str, shapes: PyTree, static: Any) -> str | None:
     thresholds = [shapes.threshold] + ([] if target.endswith("_backward") else [shapes.second_threshold])
     if any(threshold.ndim == 3 for threshold in thresholds):
         return "a threshold of each row and neuron"
     return _of_sizes(shapes) or _of_surrogate(static.surrogate)
 
 
-def _of_sizes(shapes: Any) -> str | None:
+def _of_sizes(shapes: PyTree) -> str | None:
     return "arrays without elements" if any(array.size == 0 for array in _arrays(shapes)) else None
 
 
-def _arrays(shapes: Any) -> Iterator[Any]:
+def _arrays(shapes: PyTree) -> Iterator[Any]:
     return (leaf for leaf in jax.tree.leaves(shapes) if hasattr(leaf, "dtype"))
 
 
-def _of_network(target: str, shapes: Any, static: Any) -> str | None:
+def _of_network(target: str, shapes: PyTree, static: Any) -> str | None:
     """The forward and the backward pass decide alike, because one reads what the other records."""
     is_backward = target.endswith("_backward")
     operands, switches = (shapes.operands, static[0]) if is_backward else (shapes, static)
@@ -130,7 +140,7 @@ def _of_network(target: str, shapes: Any, static: Any) -> str | None:
     return _of_widths(operands)
 
 
-def _of_widths(operands: Any) -> str | None:
+def _of_widths(operands: NetworkOperands) -> str | None:
     first = next(_arrays(operands.inputs))
     widths = [linear.weights.shape[1:] for linear in operands.linears]
     if operands.readout is not None:
@@ -159,7 +169,9 @@ _OBSTACLES: dict[str, Callable[[str, Any, Any], str | None]] = {
 }
 
 
-def _call_network(operands: NetworkOperands, switches: Switches, results: Any) -> list[Array]:
+def _call_network(
+    operands: NetworkOperands, switches: Switches, results: Sequence[jax.ShapeDtypeStruct]
+) -> list[Array]:
     """The forward pass of one group, and the record made of what stays on the tiles."""
     network = _of_one_group(operands)
     yielded, record = network_pieces.forward(network, switches, _call_piece), None
@@ -179,7 +191,7 @@ def _call_piece(operands: NetworkOperands, switches: Switches) -> ForwardOnTiles
 
 
 def _call_network_backward(
-    arguments: BackwardArguments, static: tuple[Switches, Needs], results: Any
+    arguments: BackwardArguments, static: tuple[Switches, Needs], results: Sequence[jax.ShapeDtypeStruct]
 ) -> list[Array]:
     """The backward pass of one group, on what stayed on the tiles, or as its record says."""
     switches, needs = static
@@ -207,12 +219,12 @@ def _call_piece_backward(
     return _of_one_group(jax.tree.unflatten(tree, called))
 
 
-def _as_group(tree: Any) -> Any:
+def _as_group(tree: PyTree) -> PyTree:
     """Arrays with a groups axis."""
     return jax.tree.map(lambda array: array[None], tree)
 
 
-def _of_one_group(tree: Any) -> Any:
+def _of_one_group(tree: PyTree) -> PyTree:
     """Arrays without their groups axis, which has length 1."""
     return jax.tree.map(lambda array: jnp.squeeze(array, 0), tree)
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from snnjax_jax_plugin._wire import DONE, INTERNAL, INVALID_ARGUMENT, UNIMPLEMENTED
+from snnjax_jax_plugin._wire import DONE, INTERNAL, INVALID_ARGUMENT, UNIMPLEMENTED, Array
 
 from snnjax.ipu import lowering
 from snnjax.ipu.lowering.types import numbered
@@ -32,7 +32,7 @@ def call_back(number: int, arrays: Iterable[Any]) -> tuple[int, bytes]:
         return INTERNAL, f"callback: the function raised {type(error).__name__}: {error}".encode()
 
 
-def _copied(array: Any) -> np.ndarray:
+def _copied(array: Array) -> np.ndarray:
     dtype, shape = numbered(array.dtype), array.shape[: array.rank]
     contents = ctypes.string_at(array.data, math.prod(shape) * dtype.itemsize)
     return np.frombuffer(contents, dtype).reshape(shape)

@@ -12,6 +12,7 @@ from snnjax.ipu.lowering.types import WIDE, ArrayType, name_of, numpy_dtype, reg
 
 # Larger constants would waste tile memory.
 MAX_CONSTANT = 64
+Number = float | np.generic | np.ndarray  # of one element; bfloat16 is a np.generic and no np.number
 # 64-bit values, for which an IPU has no registers, exist only as constants: at most 128 MiB of host memory.
 MAX_WIDE_CONSTANT = 2**24
 # Values this small may be computed before a loop, and stay in memory while it runs.
@@ -66,7 +67,7 @@ class Builder:
             self._blocks[0].known[key] = (value,)
         return value
 
-    def splat(self, number: Any, type_: ArrayType) -> int:
+    def splat(self, number: Number, type_: ArrayType) -> int:
         """A constant of equal elements."""
         return self.constant(np.broadcast_to(np.asarray(number, numpy_dtype(type_.dtype)), type_.shape))
 
@@ -171,7 +172,7 @@ class Builder:
         return refusal(self.op, (self.types[value] for value in inputs), what, hint, self.where)
 
 
-def bits(number: Any) -> int:
+def bits(number: Number) -> int:
     """The content of a slot for a number: its 32 bits as an int32."""
     register = register_of(name_of(np.asarray(number).dtype))
     return int(np.asarray(number).astype(numpy_dtype(register)).view(np.int32))
@@ -190,7 +191,7 @@ class Expression:
         self.steps.append(Step(operation, arguments))
         return len(self.steps) - 1
 
-    def constant(self, number: Any) -> int:
+    def constant(self, number: Number) -> int:
         """A step that holds a NumPy scalar."""
         return self.step(f"constant.{register_of(name_of(np.asarray(number).dtype))}", bits(number))
 

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
-from snnjax._jax_compat import ir
+from snnjax._jax_compat import func, ir
 from snnjax.ipu.lowering.types import ArrayType
 
 _ALIASED, _DONATED = "tf.aliasing_output", "jax.buffer_donor"
 
 
-def attributes_of(function: Any, kind: str, count: int) -> list[Any]:
+def attributes_of(function: func.FuncOp, kind: str, count: int) -> list[Any]:
     """The attributes of each argument ("arg_attrs") or result ("res_attrs") of a function, or None."""
     if kind not in function.attributes:
         return [None] * count
@@ -17,7 +17,7 @@ def attributes_of(function: Any, kind: str, count: int) -> list[Any]:
 
 
 def donation(
-    function: Any, parameters: Sequence[ArrayType], results: Sequence[ArrayType]
+    function: func.FuncOp, parameters: Sequence[ArrayType], results: Sequence[ArrayType]
 ) -> tuple[list[tuple[int, int]], list[int]]:
     """Pairs (parameter, result) that share memory, and the parameters whose buffers end with the call.
 

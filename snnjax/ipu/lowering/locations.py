@@ -6,7 +6,8 @@ They are text such as ``"jit(f)/mul"(callsite("step"("/home/ada/model.py":12:8 t
 import functools
 import re
 from pathlib import Path
-from typing import Any
+
+from snnjax._jax_compat import ir
 
 _FRAME = re.compile(r'(?:"((?:[^"\\]|\\.)*)"\()?"((?:[^"\\]|\\.)*)":(\d+):\d+')
 _LIBRARY = str(Path(__file__).parents[2])
@@ -42,7 +43,7 @@ def reference_in(location: str) -> str | None:
 _NAME = re.compile(r'loc\("((?:[^"\\]|\\.)*)"\)')
 
 
-def name_of(location: Any) -> str:
+def name_of(location: ir.Location) -> str:
     """``params['layer_0'].weights``, of an argument that JAX has named; else empty."""
     found = _NAME.fullmatch(str(location))
     return found.group(1) if found else ""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from snnjax import _jax_compat
-from snnjax._jax_compat import ir
+from snnjax._jax_compat import CompileOptions, func, ir
 from snnjax.ipu.lowering import pairs, partition
 from snnjax.ipu.lowering.donation import attributes_of, donation
 from snnjax.ipu.lowering.errors import Unsupported
@@ -49,7 +49,7 @@ def lower(program: bytes, options: bytes) -> bytes:
         return serialise(lower_module(_read(context, program), compile_options))
 
 
-def _read(context: Any, program: bytes) -> Any:
+def _read(context: ir.Context, program: bytes) -> ir.Module:
     """The module in a portable artifact, or in MLIR as bytecode or text."""
     try:
         if _ARTIFACT in program[:_HEAD]:
@@ -62,7 +62,7 @@ def _read(context: Any, program: bytes) -> Any:
         ) from error
 
 
-def lower_module(module: Any, compile_options: Any) -> Plan:
+def lower_module(module: ir.Module, compile_options: CompileOptions) -> Plan:
     """The plan of a module."""
     if compile_options.num_partitions > 1:
         partition.add_rules(module)
@@ -127,12 +127,12 @@ def _write(block: Block, types: Sequence[Any]) -> None:
             _write(inner, types)
 
 
-def _name(module: Any) -> str:
+def _name(module: ir.Module) -> str:
     attributes = module.operation.attributes
     return ir.StringAttr(attributes["sym_name"]).value if "sym_name" in attributes else "main"
 
 
-def _names(main: Any) -> list[tuple[str, str]]:
+def _names(main: func.FuncOp) -> list[tuple[str, str]]:
     """Of all arguments and results in the user's code, for the profile; "" where it is not known."""
     results = attributes_of(main, "res_attrs", len(main.type.results))
     return [
@@ -144,7 +144,7 @@ def _names(main: Any) -> list[tuple[str, str]]:
     ]
 
 
-def _options(compile_options: Any) -> list[tuple[str, str]]:
+def _options(compile_options: CompileOptions) -> list[tuple[str, str]]:
     """The options meant for the IPU, without their prefix; the executor knows their names and values."""
     options = [
         (key, str(value).lower() if isinstance(value, bool) else str(value))

@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from snnjax._jax_compat import ir
+from snnjax._jax_compat import func, ir
 from snnjax.ipu.lowering.builder import Builder
 from snnjax.ipu.lowering.errors import Unsupported
 from snnjax.ipu.lowering.locations import user_line
@@ -19,8 +19,8 @@ class Walk(Protocol):
     """What rules use of the walk over a module (`walk.ModuleWalk`), which calls them."""
 
     builder: Builder
-    functions: dict[str, Any]
-    meshes: dict[str, Any]
+    functions: dict[str, func.FuncOp]
+    meshes: dict[str, ir.Attribute]
     num_partitions: int
     shardings: dict[int, Sharding]  # of values that are sharded over IPUs
     manual: frozenset[str]  # the mesh axes of the `shard_map` around
@@ -28,11 +28,11 @@ class Walk(Protocol):
     shape: tuple[int, ...] | None  # of the arrays to which a block of scalars is applied
     mask: int | None  # their elements that a branch or loop is for, if not all
 
-    def array_type(self, type_: Any) -> ArrayType:
+    def array_type(self, type_: ir.Type) -> ArrayType:
         """The type of a value of the module."""
         ...
 
-    def block(self, block: Any, inputs: Sequence[int]) -> list[int]:
+    def block(self, block: ir.Block, inputs: Sequence[int]) -> list[int]:
         """The results of a block of the module, whose operations are added at the builder's current position."""
         ...
 
@@ -46,7 +46,9 @@ class Operation:
 
     __slots__ = ("attributes", "builder", "inputs", "name", "regions", "source", "types", "walk")
 
-    def __init__(self, walk: Walk, name: str, inputs: list[int], types: list[ArrayType], source: Any) -> None:
+    def __init__(
+        self, walk: Walk, name: str, inputs: list[int], types: list[ArrayType], source: ir.Operation
+    ) -> None:
         self.walk = walk
         self.builder = walk.builder  # receives the instructions
         self.name = name
@@ -113,7 +115,7 @@ class Operation:
         return self.builder.refuse(self.inputs, what, hint)
 
 
-def array_of(attribute: Any, type_: ArrayType) -> np.ndarray:
+def array_of(attribute: ir.Attribute, type_: ArrayType) -> np.ndarray:
     """The elements of a constant; a repeated single element is a broadcast view."""
     dtype = numpy_dtype(type_.dtype)
     if type_.dtype == "bf16":  # which Python's buffer protocol does not know

@@ -7,10 +7,9 @@ rows of weights. Operations without a rule are gathered and computed by every IP
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 from snnjax import _jax_compat
-from snnjax._jax_compat import ShardingRule, stablehlo
+from snnjax._jax_compat import ShardingRule, ir, stablehlo
 from snnjax.ipu.lowering import pairs
 from snnjax.ipu.lowering.operation import Operation, Walk
 from snnjax.ipu.lowering.rules import reductions
@@ -51,7 +50,7 @@ class _Local(Operation):
         return tuple(length if n == old else n for n, length, old in sizes)
 
 
-def add_rules(module: Any) -> None:
+def add_rules(module: ir.Module) -> None:
     """Let Shardy annotate each operation with its sharding rule."""
     _jax_compat.run_passes(module, "builtin.module(func.func(sdy-populate-op-sharding-rules))")
 

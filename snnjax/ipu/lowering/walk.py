@@ -1,9 +1,8 @@
 """Lower the operations of a StableHLO module to instructions: functions are inlined, operations use their rules."""
 
 from collections.abc import Sequence
-from typing import Any
 
-from snnjax._jax_compat import ir
+from snnjax._jax_compat import Value, func, ir
 from snnjax.ipu.lowering import pairs, partition
 from snnjax.ipu.lowering.builder import Builder
 from snnjax.ipu.lowering.errors import Unsupported, refusal
@@ -30,26 +29,26 @@ _ELEMENTWISE = frozenset(
 class ModuleWalk(Walk):
     """The traversal of one module."""
 
-    def __init__(self, module: Any) -> None:
+    def __init__(self, module: ir.Module) -> None:
         self.builder = Builder()
-        self.functions: dict[str, Any] = {}
-        self.meshes: dict[str, Any] = {}
+        self.functions: dict[str, func.FuncOp] = {}
+        self.meshes: dict[str, ir.Attribute] = {}
         self.num_partitions = 1
         self.shardings: dict[int, Sharding] = {}  # of values that are sharded over IPUs
         self.manual: frozenset[str] = frozenset()  # the mesh axes of the `shard_map` around
         self.is_manual = False  # inside one over all axes
         self.shape: tuple[int, ...] | None = None  # of the arrays to which a block of scalars is applied
         self.mask: int | None = None  # their elements that a branch or loop is for, if not all
-        self._values: dict[Any, int] = {}
-        self._types: dict[Any, ArrayType] = {}
+        self._values: dict[Value, int] = {}
+        self._types: dict[ir.Type, ArrayType] = {}
         for operation in module.body.operations:
             symbol = ir.StringAttr(operation.attributes["sym_name"]).value
-            if operation.operation.name == "func.func":
+            if isinstance(operation, func.FuncOp):
                 self.functions[symbol] = operation
             elif operation.operation.name == "sdy.mesh":
                 self.meshes[symbol] = operation.attributes["mesh"]
 
-    def array_type(self, type_: Any) -> ArrayType:
+    def array_type(self, type_: ir.Type) -> ArrayType:
         """The type of a value of the module."""
         known = self._types.get(type_)
         if known is not None:
@@ -74,7 +73,7 @@ class ModuleWalk(Walk):
     def _refuse_type(self, text: str, what: str, hint: str) -> Unsupported:
         return refusal(self.builder.op, (), f"{text} {what}", hint, self.builder.where)
 
-    def block(self, block: Any, inputs: Sequence[int]) -> list[int]:
+    def block(self, block: ir.Block, inputs: Sequence[int]) -> list[int]:
         """The results of a block of the module, whose operations are added at the builder's current position."""
         for argument, value in zip(block.arguments, inputs, strict=True):
             self._values[argument] = value
@@ -90,14 +89,16 @@ class ModuleWalk(Walk):
                     self._values[result] = value
         return []
 
-    def _elements(self, source: Any, inputs: Sequence[int], types: Sequence[ArrayType]) -> list[ArrayType]:
+    def _elements(
+        self, source: ir.Operation, inputs: Sequence[int], types: Sequence[ArrayType]
+    ) -> list[ArrayType]:
         """The types of a scalar operation that is done for all elements of arrays."""
         if source.name not in _ELEMENTWISE or any(type_.shape for type_ in types):
             hint = "Combine elements by elementwise operations, branches and loops"
             raise self.builder.refuse(inputs, "in a function of elements it is not elementwise", hint)
         return [type_._replace(shape=self.shape) for type_ in types]
 
-    def _lower(self, source: Any) -> Sequence[int]:
+    def _lower(self, source: ir.Operation) -> Sequence[int]:
         inputs = [self._values[operand] for operand in source.operands]
         if source.name not in RULES:
             raise self.builder.refuse(inputs, "the IPU has no such operation", "Run this part on the CPU")

@@ -15,22 +15,23 @@ _KIND_COLOURS = ("#0072B2", "#56B4E9", "#009E73", "#E69F00", "#CC79A7")
 _SHOWN = 16
 _NOTE = "IPU Model, not measured on hardware"
 _KIB = 1024
+Figure = Any  # of matplotlib, which is imported when something is drawn
 
 
-def draw(profile: Costs) -> dict[str, Any]:
+def draw(profile: Costs) -> dict[str, Figure]:
     """The figures by name; each states that nothing was measured on hardware."""
-    from matplotlib.figure import Figure
+    from matplotlib import figure as of_matplotlib
 
     pictures = {"phases": _phases, "operations": _operations, "tiles": _tiles, "memory": _memory}
     figures = {}
     for name, picture in pictures.items():
-        figures[name] = figure = Figure(figsize=(8.6, 3.6), layout="constrained")
+        figures[name] = figure = of_matplotlib.Figure(figsize=(8.6, 3.6), layout="constrained")
         picture(figure, profile)
         figure.supxlabel(_NOTE, fontsize="x-small", color="#555555", x=0.99, ha="right")
     return figures
 
 
-def _phases(figure: Any, profile: Costs) -> None:
+def _phases(figure: Figure, profile: Costs) -> None:
     """Each step of the program in order: its width shows its time, its colours the phases."""
     axes = figure.subplots()
     microseconds = 1e6 / profile.data["clock_hz"]
@@ -46,7 +47,7 @@ def _phases(figure: Any, profile: Costs) -> None:
     axes.spines[["top", "right", "left"]].set_visible(False)
 
 
-def _operations(figure: Any, profile: Costs) -> None:
+def _operations(figure: Figure, profile: Costs) -> None:
     axes = figure.subplots()
     listed = profile.operations[:_SHOWN][::-1]
     names = [f"{each.name}  {each.where}" for each in listed]
@@ -62,7 +63,7 @@ def _operations(figure: Any, profile: Costs) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _tiles(figure: Any, profile: Costs) -> None:
+def _tiles(figure: Figure, profile: Costs) -> None:
     pictures = (
         ("computing (% of the time)", 100 * profile.tile_utilisation),
         ("memory (KiB)", profile.tile_memory / _KIB),
@@ -74,7 +75,7 @@ def _tiles(figure: Any, profile: Costs) -> None:
         figure.colorbar(image, ax=axes, shrink=0.8)
 
 
-def _memory(figure: Any, profile: Costs) -> None:
+def _memory(figure: Figure, profile: Costs) -> None:
     """Memory of each tile by kind, and live memory at each operation if memory is reused over time."""
     live = profile.live_memory
     axes = figure.subplots(1, 2 if live else 1, squeeze=False)[0]

@@ -6,13 +6,14 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import PyTree
 
 from snnjax._check import check_integer, fail, type_words
 from snnjax.ipu.device import PLATFORM, library
 from snnjax.ipu.profiles.profile import Profile
 
 
-def profile(function: Callable[..., Any], *args: Any, runs: int = 1, **kwargs: Any) -> Profile:
+def profile(function: Callable[..., Any], *args: PyTree, runs: int = 1, **kwargs: PyTree) -> Profile:
     """Compile a function for the IPU, and report what a run of it would cost once it is warm; its results are dropped.
 
     It runs once before those that are counted, to bring its arguments to the tiles (`Profile.first_run` has what that
@@ -107,23 +108,23 @@ def read_profile(compiled: Any, *, reset: bool = False) -> Profile:
     return Profile(library.profile_of(name, reset=reset))
 
 
-def _on_ipu(leaf: Any) -> Any:
+def _on_ipu(leaf: object) -> object:
     """A JAX array on an IPU; anything else comes from the host in every run."""
     if not isinstance(leaf, jax.Array) or all(device.platform == PLATFORM for device in leaf.devices()):
         return leaf
     return jax.device_put(leaf, jax.devices(PLATFORM)[0])
 
 
-def _fresh(arguments: Any, donated: Any) -> Any:
+def _fresh(arguments: PyTree, donated: PyTree) -> PyTree:
     """The arguments, with copies of those that are donated."""
 
-    def copied(leaf: Any, is_donated: bool) -> Any:
+    def copied(leaf: object, is_donated: bool) -> object:
         return leaf.copy() if is_donated and isinstance(leaf, jax.Array) else leaf
 
     return jax.tree.map(copied, arguments, donated)
 
 
-def _next(arguments: Any, donated: Any, results: Any) -> Any:
+def _next(arguments: PyTree, donated: PyTree, results: PyTree) -> PyTree:
     """Those of the next run: the first results replace what was donated, in order, if they are like it."""
     positional, named = arguments
     places = [place for place, given in enumerate(donated[0]) if any(jax.tree.leaves(given))]
@@ -136,7 +137,7 @@ def _next(arguments: Any, donated: Any, results: Any) -> Any:
     return tuple(replaced), named
 
 
-def alike(a: Any, b: Any) -> bool:
+def alike(a: PyTree, b: PyTree) -> bool:
     """Whether two trees have the same structure, shapes and dtypes."""
     shapes = [jax.tree.map(lambda leaf: (jnp.shape(leaf), jnp.result_type(leaf)), each) for each in (a, b)]
     return jax.tree.structure(a) == jax.tree.structure(b) and shapes[0] == shapes[1]

@@ -55,7 +55,7 @@ class Profile(Costs):
         if ending not in writers:
             expected, hint = alternatives(list(writers)), "Save the figures of figures() with their savefig"
             fail(f"Profile.save: `path` must end in {expected}, got {ending!r}. {hint}.")
-        write_atomically(path, writers[ending]().encode())
+        write_atomically("Profile.save", path, writers[ending]().encode())
 
     def __str__(self) -> str:
         return text.summary(self)

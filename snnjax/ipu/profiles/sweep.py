@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+from jaxtyping import PyTree
 
 from snnjax._check import check_integer, fail
 from snnjax.ipu.profiles.measure import measured
@@ -108,11 +109,11 @@ _COLUMNS = f"{'chip':<6}{'IPUs':>5}{'tiles':>7}{'time':>10}{'speed':>8}{'energy'
 
 def sweep(
     function: Callable[..., Any],
-    *args: Any,
+    *args: PyTree,
     chips: Sequence[str] = ("mk2", "bow"),
     tiles: Sequence[int] = (368, 736, 1472),
     ipus: Sequence[int] = (1,),
-    **kwargs: Any,
+    **kwargs: PyTree,
 ) -> Sweep:
     """Profile a function on all combinations of chips, numbers of tiles and of IPUs, and say what limits it.
 

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from snnjax._sparse_spikes import SparseSpikes, gather, list_ids, scatter
 from snnjax._types import id_dtype, steps_within, upcast
 from snnjax.ops._connection import Connection
 from snnjax.ops._glif_step import align
@@ -33,11 +34,11 @@ from snnjax.ops._lif_network.records import (
     Kept,
     LayerRecord,
     LayerState,
-    Linear,
     Operands,
-    Readout,
+    ReadoutOperands,
     Record,
     Results,
+    Weighted,
 )
 from snnjax.ops._lif_network.shapes import LEFT_OUT
 from snnjax.ops._lif_network.switches import LayerSwitches, Needs, Switches, differentiable, reads_currents
@@ -45,7 +46,6 @@ from snnjax.ops._tables.delay_spikes import Operands as DelayOperands
 from snnjax.ops._time_scan import PLAIN, Loops
 from snnjax.ops.delay_spikes import arrivals
 from snnjax.ops.spike_matmul import of_tested_weights, without_zeros
-from snnjax.sparse_spikes import SparseSpikes, gather, list_ids, scatter
 
 
 class LayerOverTime(NamedTuple):
@@ -126,7 +126,7 @@ def record_of(operands: Operands, layers: list[LayerOverTime]) -> Record:
     return Record(*bits, tuple(_record_of_layer(*layer) for layer in each))
 
 
-def _record_of_layer(layer: LayerOverTime, linear: Linear, first: LayerState) -> LayerRecord:
+def _record_of_layer(layer: LayerOverTime, linear: Weighted, first: LayerState) -> LayerRecord:
     (constants, switches, *_), current, run, sent, _ = layer
     if switches.records_current and constants.recurrent is not None:
         before = jnp.concatenate([first.spikes[None], sent])[:-1]
@@ -168,7 +168,7 @@ def as_dense(ids: Array, values: Array, num_neurons: int) -> Array:
 
 
 def delayed_inputs(
-    operands: Operands, linear: Linear, x: Array, first: LayerState, connection: Connection
+    operands: Operands, linear: Weighted, x: Array, first: LayerState, connection: Connection
 ) -> tuple[Array, Any]:
     """The part of `x` that arrives at a layer, in the accumulation dtype, and the spikes then in transit to it."""
     if connection.max_delay is None:
@@ -184,7 +184,7 @@ def _ends(operands: Operands, num_steps: int) -> Array | None:
 
 
 def current_of(
-    linear: Linear, x: Array, connection: Connection, loops: Loops = PLAIN, again: bool = False
+    linear: Weighted, x: Array, connection: Connection, loops: Loops = PLAIN, again: bool = False
 ) -> Array:
     """The input current, with its bias, for all steps at once, in the accumulation dtype."""
     guard = without_zeros if loops.branches else of_tested_weights
@@ -235,7 +235,7 @@ def _leaky_forward(
     current: Array, valid: Array | None, operands: Operands, loops: Loops
 ) -> tuple[Array, Array]:
     """The leaky readout over time; returns all membranes and the last."""
-    readout, dtype = cast(Readout, operands.readout), operands.dtype
+    readout, dtype = cast(ReadoutOperands, operands.readout), operands.dtype
 
     def step(constants: tuple[Array, Array], v: Array, xs: tuple[Array, Array | None]) -> tuple[Array, Array]:
         v = _leaky_step(constants, v, xs[0], Known(xs[1], None))

@@ -5,7 +5,6 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jax.typing import DTypeLike
 
 from snnjax._check import (
     check_choice,
@@ -22,11 +21,11 @@ from snnjax._check import (
 )
 from snnjax._compare import check_like, same_array
 from snnjax._quantised import Quantised, check_weights
+from snnjax._sparse_spikes import SparseSpikes, check_spikes
+from snnjax._synapses import Synapses
 from snnjax._types import RESETS, State, accumulation_dtype
 from snnjax.ops._connection import DENSE, Connection
-from snnjax.sparse_spikes import SparseSpikes, check_spikes
 from snnjax.surrogates import Surrogate, as_surrogate
-from snnjax.synapses import Synapses
 
 _OP = "lif_network"
 _OWN_STATE = "Use lif_network_state, or the state from an earlier call of the same network"
@@ -88,14 +87,14 @@ def _check_plain(name: str, layer: Any) -> None:
         fail(f"{_OP}: `{name}` must {expected}, got {actual}. Give it weights, or leave them out.")
 
 
-def _check_factor(argument: str, layer: Any, neurons: int, dtype: DTypeLike) -> None:
+def _check_factor(argument: str, layer: Any, neurons: int, dtype: np.dtype) -> None:
     """Check the factor of given currents, which is in their accumulation dtype."""
     if layer.weights is not None:
         fail(f"{_OP}: `{argument}` must be None with weights, got an array. Multiply the weights with it.")
     _check_array(argument, layer.factor, (neurons,), "neurons", accumulation_dtype(dtype))
 
 
-def _check_connection(name: str, layer: Any, inputs: int, dtype: DTypeLike) -> int:
+def _check_connection(name: str, layer: Any, inputs: int, dtype: np.dtype) -> int:
     """Check that connection and weights match the inputs, and return the number of neurons."""
     connection = layer.connection
     if not isinstance(connection, Connection):
@@ -139,7 +138,7 @@ def _check_delays(name: str, layer: Any) -> None:
         fail(f"{_OP}: `{argument}` must {expected}, got {actual}. Pass one delay, or one per input.")
 
 
-def _check_recurrent(name: str, layer: Any, neurons: int, dtype: DTypeLike) -> None:
+def _check_recurrent(name: str, layer: Any, neurons: int, dtype: np.dtype) -> None:
     """Check recurrent weights: of all pairs of neurons, or of the synapses that are given."""
     argument, weights, synapses = f"{name}.recurrent", layer.recurrent, layer.recurrent_synapses
     if synapses is None:

@@ -15,6 +15,7 @@ from jaxtyping import Array
 
 from snnjax._dispatch import Kernel
 from snnjax._quantised import Quantised
+from snnjax._sparse_spikes import SparseSpikes, values_of
 from snnjax._types import RESETS
 from snnjax.ops._connection import Connection
 from snnjax.ops._convolution import Convolution
@@ -32,12 +33,11 @@ from snnjax.ops._lif_network.records import (
     LayerConstants,
     LayerNumbers,
     Operands,
-    Readout,
+    ReadoutOperands,
 )
 from snnjax.ops._lif_network.shapes import result_shapes
 from snnjax.ops._lif_network.switches import LayerSwitches, Needs, Switches, differentiable
 from snnjax.ops.pool_spikes import Pooling
-from snnjax.sparse_spikes import SparseSpikes, values_of
 
 
 def _obstacle(operands: Operands, switches: Switches) -> str | None:
@@ -241,7 +241,7 @@ def _cotangents(operands: Operands, groups: int) -> Operands:
     readout = operands.readout
     if readout is not None:
         decay, gain = per_neuron((readout.decay, readout.gain), operands.first_readout)
-        readout = Readout(shapes_of(readout.linear), decay, gain)
+        readout = ReadoutOperands(shapes_of(readout.linear), decay, gain)
     return operands._replace(
         inputs=shapes_of(operands.inputs, operands.dtype),
         linears=tuple(

@@ -16,6 +16,7 @@ from jaxtyping import Array
 
 from snnjax._batching import any_group
 from snnjax._quantised import Quantised
+from snnjax._synapses import Synapses
 from snnjax._types import State, upcast
 from snnjax.ops._connection import DENSE, Connection
 from snnjax.ops._glif_step import LIFConvention, glif_step, raised
@@ -27,7 +28,6 @@ from snnjax.ops.delay_spikes import arrivals
 from snnjax.ops.select_spikes import candidates, cap, cap_by_ranks
 from snnjax.ops.spike_matmul import dense_product, finite_product
 from snnjax.ops.spike_sparse_matmul import synaptic_cotangents, synaptic_product
-from snnjax.synapses import Synapses
 
 
 class LayerRun(NamedTuple):

@@ -13,6 +13,7 @@ from snnjax import _platforms
 from snnjax._batching import SHARED
 from snnjax._dispatch import Target, evaluate, kernel_in_jax
 from snnjax._quantised import refuse_gradient
+from snnjax._sparse_spikes import SparseSpikes, beyond
 from snnjax.ops._kernel_operands import dtype_obstacle
 from snnjax.ops._lif_network.chain import backward, forward
 from snnjax.ops._lif_network.kernel import BACKWARD_KERNEL, KERNEL
@@ -29,7 +30,6 @@ from snnjax.ops._lif_network.records import (
 from snnjax.ops._lif_network.shapes import result_shapes
 from snnjax.ops._lif_network.switches import Needs, Switches, as_read, differentiable, with_records
 from snnjax.ops._time_scan import KERNELS, UNROLLED
-from snnjax.sparse_spikes import SparseSpikes, beyond
 
 
 def _obstacle(operands: Operands) -> str | None:

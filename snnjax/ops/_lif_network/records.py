@@ -37,7 +37,7 @@ class SecondState(NamedTuple):
     threshold_coupling: Annotated[Any, _COUPLING] = None
 
 
-class Linear(NamedTuple):
+class Weighted(NamedTuple):
     """What turns the incoming spikes of a layer into its current."""
 
     # An array or `Quantised`, or the weights of a convolution; None for a first layer whose inputs are its currents
@@ -87,10 +87,10 @@ class LayerConstants(NamedTuple):
     ] = None
 
 
-class Readout(NamedTuple):
+class ReadoutOperands(NamedTuple):
     """A leaky integrator after the last layer."""
 
-    linear: Linear
+    linear: Weighted
     decay: Annotated[Any, _CONSTANT]
     gain: Annotated[Any, _CONSTANT]
 
@@ -144,9 +144,9 @@ class Operands(NamedTuple):
     inputs: Annotated[
         Any, arrays("inputs", "steps", "batch", "width", gradient="wanted", form="events")
     ]  # an array or `SparseSpikes`
-    linears: tuple[Linear, ...]  # one per layer
+    linears: tuple[Weighted, ...]  # one per layer
     constants: tuple[LayerConstants, ...]
-    readout: Readout | None
+    readout: ReadoutOperands | None
     first: tuple[LayerState, ...]
     first_readout: Annotated[Any, arrays("sums", "batch", "neurons", given="with readout", gradient="always")]
     lengths: Annotated[Any, arrays("counts", "batch", given="optional")]

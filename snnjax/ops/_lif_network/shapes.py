@@ -7,19 +7,19 @@ import jax
 import jax.numpy as jnp
 from jax.typing import DTypeLike
 
+from snnjax._sparse_spikes import SparseSpikes
 from snnjax._types import State, accumulation_dtype, id_dtype
 from snnjax.ops._lif_network.recorded import recorded_dtype
 from snnjax.ops._lif_network.records import (
     ForwardResults,
     LayerConstants,
     LayerRecord,
-    Linear,
     Operands,
     Record,
     Results,
+    Weighted,
 )
 from snnjax.ops._lif_network.switches import LayerSwitches, Switches, reads_currents
-from snnjax.sparse_spikes import SparseSpikes
 
 # The spikes that are in no list: `run_network` counts them.
 LEFT_OUT: Any = None
@@ -38,7 +38,7 @@ def result_shapes(operands: Operands, switches: Switches) -> ForwardResults:
     def marks(width: int) -> Any:
         return timed(-(-width // 8), dtype=jnp.uint8)
 
-    def record(width: int, linear: Linear, constants: LayerConstants, layer: LayerSwitches) -> LayerRecord:
+    def record(width: int, linear: Weighted, constants: LayerConstants, layer: LayerSwitches) -> LayerRecord:
         kept = recorded_dtype(constants, operands.dtype, layer.rounds_record)
         return LayerRecord(
             v=None if reads_currents(linear, constants) else timed(width, dtype=kept),

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from snnjax._sparse_spikes import SparseSpikes
 from snnjax.ops._connection import Connection
-from snnjax.ops._lif_network.records import LayerConstants, LayerState, Linear, Operands, Record
-from snnjax.sparse_spikes import SparseSpikes
+from snnjax.ops._lif_network.records import LayerConstants, LayerState, Operands, Record, Weighted
 from snnjax.surrogates import Surrogate
 
 
@@ -92,7 +92,7 @@ def with_records(switches: Switches, operands: Operands, needed: Operands) -> Sw
     """
 
     def with_needs(
-        layer: LayerSwitches, linear: Linear, constants: LayerConstants, need: LayerConstants
+        layer: LayerSwitches, linear: Weighted, constants: LayerConstants, need: LayerConstants
     ) -> LayerSwitches:
         second, need_second = constants.second_state, need.second_state
         # Neurons with different gains may share the weights of a convolution; what is in transit has forgotten them.
@@ -116,7 +116,7 @@ def with_records(switches: Switches, operands: Operands, needed: Operands) -> Sw
     return switches._replace(layers=tuple(layers), keeps_record=True)
 
 
-def reads_currents(linear: Linear, constants: LayerConstants) -> bool:
+def reads_currents(linear: Weighted, constants: LayerConstants) -> bool:
     """Whether the currents of a layer are its inputs, but for the bias."""
     return linear.weights is None and constants.recurrent is None
 

@@ -23,9 +23,9 @@ from snnjax._check import (
 )
 from snnjax._plasticity import ShortTermState, STDPTraces, check_short_term, check_stdp
 from snnjax._quantised import Quantised, check_weights
-from snnjax._types import State, accumulation_dtype, as_int32
+from snnjax._synapses import Synapses
+from snnjax._types import State, Unchecked, accumulation_dtype, as_int32
 from snnjax.ops._simulation.records import PoissonInput, SimulationState, SynapticLIF
-from snnjax.synapses import Synapses
 
 _OP = "simulate"
 # The arguments of `cuba_lif`, `coba_lif` and `PoissonInput.of` from which constants are made.
@@ -40,13 +40,13 @@ _GIVEN_AS = {
 _SAME_STEP = 1e-6  # relative: a length of a step may have been rounded to float32
 
 
-def check_neurons(op: str, neurons: Any) -> None:
+def check_neurons(op: str, neurons: Unchecked) -> None:
     if not isinstance(neurons, SynapticLIF):
         hint = "Make them with snnjax.neurons.cuba_lif or coba_lif"
         fail(f"{op}: `neurons` must be a SynapticLIF, got {type_words(neurons)}. {hint}.")
 
 
-def check_network(neurons: Any, synapses: Any, weights: Any) -> None:
+def check_network(neurons: Unchecked, synapses: Unchecked, weights: Unchecked) -> None:
     check_neurons(_OP, neurons)
     if not isinstance(synapses, Synapses):
         hint = "Make them with Synapses.with_probability, for instance"
@@ -62,7 +62,7 @@ def check_network(neurons: Any, synapses: Any, weights: Any) -> None:
         )
 
 
-def check_conductances(neurons: SynapticLIF, weights: Any, poisson: Any, stdp: Any) -> None:
+def check_conductances(neurons: SynapticLIF, weights: Unchecked, poisson: Unchecked, stdp: Unchecked) -> None:
     """Check that what spikes add is not negative, if it is a conductance."""
     for argument, added in _conductances(neurons, weights, poisson, stdp):
         known = concrete(added)
@@ -72,7 +72,9 @@ def check_conductances(neurons: SynapticLIF, weights: Any, poisson: Any, stdp: A
             fail(f"{_OP}: `{argument}` must be at least 0 with conductances, got {least:g}. {hint}.")
 
 
-def _conductances(neurons: SynapticLIF, weights: Any, poisson: Any, stdp: Any) -> Iterator[tuple[str, Any]]:
+def _conductances(
+    neurons: SynapticLIF, weights: Unchecked, poisson: Unchecked, stdp: Unchecked
+) -> Iterator[tuple[str, Any]]:
     """All that must not be negative, by argument."""
     if not neurons.has_conductances:
         return
@@ -88,7 +90,7 @@ def _conductances(neurons: SynapticLIF, weights: Any, poisson: Any, stdp: Any) -
 
 
 def traced_faults(
-    neurons: SynapticLIF, weights: Any, poisson: Any, stdp: Any, delays: Array, longest: int
+    neurons: SynapticLIF, weights: Unchecked, poisson: Unchecked, stdp: Unchecked, delays: Array, longest: int
 ) -> list[Array]:
     """Whether traced arguments are out of range, which no error can say: a boolean for each."""
     added = [each for _, each in _conductances(neurons, weights, poisson, stdp) if concrete(each) is None]
@@ -118,7 +120,12 @@ def check_state(neurons: SynapticLIF, num_neurons: int, state: State) -> None:
 
 
 def check_input(
-    neurons: SynapticLIF, num_neurons: int, steps: int, currents: Any, poisson: Any, key: Any
+    neurons: SynapticLIF,
+    num_neurons: int,
+    steps: int,
+    currents: Unchecked,
+    poisson: Unchecked,
+    key: Unchecked,
 ) -> None:
     if currents is not None:
         check_float_array(_OP, "currents", currents)
@@ -140,7 +147,7 @@ def check_input(
     check_key(_OP, key)
 
 
-def check_record(neurons: int, record: Any) -> None:
+def check_record(neurons: int, record: Unchecked) -> None:
     """Check ids of neurons; the potential of a traced one that is none is not a number."""
     if record is None:
         return
@@ -153,7 +160,12 @@ def check_record(neurons: int, record: Any) -> None:
 
 
 def check_plasticity(
-    neurons: SynapticLIF, num_neurons: int, weights: Any, state: SimulationState, stdp: Any, short_term: Any
+    neurons: SynapticLIF,
+    num_neurons: int,
+    weights: Unchecked,
+    state: SimulationState,
+    stdp: Unchecked,
+    short_term: Unchecked,
 ) -> None:
     """Check the rules of plasticity, and that the state has what they carry."""
     each = (("stdp", stdp, "traces", STDPTraces), ("short_term", short_term, "short_term", ShortTermState))

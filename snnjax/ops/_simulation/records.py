@@ -1,7 +1,7 @@
 """What `simulate` takes and yields: constants of neurons, random input, the state and the result."""
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +11,8 @@ from jaxtyping import Array, Float, Int
 from snnjax._arguments import explained
 from snnjax._check import check_integer, concrete, fail, short_repr
 from snnjax._plasticity import ShortTermState, STDPTraces
-from snnjax.sparse_spikes import SparseSpikes
+from snnjax._sparse_spikes import SparseSpikes
+from snnjax._types import Unchecked
 
 # The largest mean number of events in a step: each has a row in the table of the counts.
 _MOST_EVENTS = 500.0
@@ -70,7 +71,7 @@ class PoissonInput:
 
     @classmethod
     @explained
-    def of(cls, *, rate: Any, weight: Any, dt: float, receptor: int = 0) -> "PoissonInput":
+    def of(cls, *, rate: Unchecked, weight: Unchecked, dt: float, receptor: int = 0) -> "PoissonInput":
         """Make the input of known rates.
 
         Args:
@@ -146,7 +147,7 @@ def constants(values: np.ndarray) -> Array:
     return jnp.asarray(values, jax.dtypes.canonicalize_dtype(np.float64))
 
 
-def known(op: str, name: str, value: Any) -> np.ndarray:
+def known(op: str, name: str, value: Unchecked) -> np.ndarray:
     """Finite numbers ``[neurons]`` or ``[1]``, in float64."""
     numbers = concrete(value)
     numeric = numbers is not None and (
@@ -158,7 +159,7 @@ def known(op: str, name: str, value: Any) -> np.ndarray:
     return np.atleast_1d(np.asarray(numbers, np.float64))
 
 
-def positive(op: str, name: str, value: Any, *, or_zero: bool = False) -> np.ndarray:
+def positive(op: str, name: str, value: Unchecked, *, or_zero: bool = False) -> np.ndarray:
     """The same for numbers above 0."""
     numbers = known(op, name, value)
     if np.any(numbers < 0) or (not or_zero and np.any(numbers == 0)):
@@ -168,7 +169,7 @@ def positive(op: str, name: str, value: Any, *, or_zero: bool = False) -> np.nda
     return numbers
 
 
-def step_length(op: str, dt: Any) -> float:
+def step_length(op: str, dt: Unchecked) -> float:
     """The length of a step in ms, one for all neurons."""
     if np.ndim(dt) != 0:
         fail(f"{op}: `dt` must be one number, got {short_repr(dt)}. All neurons have steps of one length.")

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
+from jaxtyping import Array, PyTree
 
 from snnjax._jax_compat import threefry_2x32
 from snnjax._plasticity import (
@@ -21,10 +21,10 @@ from snnjax._plasticity import (
 )
 from snnjax._quantised import Quantised, dequantise
 from snnjax._sharding import vary_alike
-from snnjax._types import id_dtype, upcast
+from snnjax._sparse_spikes import list_ids
+from snnjax._synapses import Synapses, targets_or_beyond
+from snnjax._types import State, id_dtype, upcast
 from snnjax.ops._tables.simulate import Operands, Results, ShortTermResults, StdpResults
-from snnjax.sparse_spikes import list_ids
-from snnjax.synapses import Synapses, targets_or_beyond
 
 _SIGN = 1 << 31  # random words as signed numbers keep their order
 
@@ -76,7 +76,7 @@ def reference(operands: Operands, static: Static) -> Results:
         weights = dequantise(weights, synapses)
     plasticity = _Plasticity.of(operands)
 
-    def step(carry: Any, current: Array | None) -> tuple[Any, tuple[Array, Array, Any]]:
+    def step(carry: PyTree, current: Array | None) -> tuple[Any, tuple[Array, Array, Any]]:
         (v, received, remaining, pending, counts, number), plastic = carry
         arrived = pending[0]
         if operands.poisson_limits.shape[0] > 0:
@@ -111,7 +111,7 @@ def _seen(v: Array, ids: Array) -> Array:
     return jnp.take(v, jnp.where(ids < 0, v.shape[0], ids), mode="fill", fill_value=jnp.nan)
 
 
-def tree_of_results(operands: Operands) -> Any:
+def tree_of_results(operands: Operands) -> PyTree:
     """The structure of the results of these operands."""
     stdp, short_term = _plastic(operands)
     recorded = None if operands.recorded is None else 0
@@ -135,8 +135,8 @@ class _Plasticity(NamedTuple):
     """Both kinds of plasticity in the reference; its states are those of the results, or None."""
 
     start: tuple[StdpResults | None, ShortTermResults | None]
-    stdp: Any  # the rules
-    short_term: Any
+    stdp: PyTree  # the rules
+    short_term: PyTree
     ends: SynapseEnds
 
     @classmethod
@@ -152,7 +152,7 @@ class _Plasticity(NamedTuple):
             ends,
         )
 
-    def strength(self, states: Any, weights: Array, sources: Array) -> Array:
+    def strength(self, states: State, weights: Array, sources: Array) -> Array:
         """What a spike sends through each synapse."""
         stdp, short = states
         weights = weights if stdp is None else stdp.weights
@@ -161,7 +161,7 @@ class _Plasticity(NamedTuple):
         release = released(ShortTermState(*short), self.short_term)
         return weights * jnp.take(release, sources, mode="fill", fill_value=0)
 
-    def after(self, states: Any, spikes: Array) -> Any:
+    def after(self, states: State, spikes: Array) -> State:
         """The states after a step."""
         stdp, short = states
         if stdp is not None:

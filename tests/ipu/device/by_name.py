@@ -12,9 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 
 import snnjax
-from snnjax import LeakyReadout, LIFLayer, SparseSpikes, Surrogate
-from snnjax.ops import LIFNetworkState
-from tests.ipu.device import placing
+from snnjax import LIFLayer, LIFNetworkState, LIFReadout, SparseSpikes
+from snnjax.surrogates import Surrogate
+from tests.ipu.device import on_device
 
 Arrays = dict[str, Any]
 PARAMETERS = ("weights", "decay", "threshold", "gain", "bias", "recurrent")  # in the order of LIFLayer
@@ -23,7 +23,7 @@ CONSTANTS = ("decay", "threshold", "gain")
 QUICK = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
 
 
-def reference(op: str, arrays: Mapping[str, Any], **attributes: Any) -> dict[str, np.ndarray]:
+def reference(op: str, arrays: Mapping[str, Any], **attributes) -> dict[str, np.ndarray]:
     """What the op's reference yields on the CPU; or with `implementation` None its kernel, which compiles at once."""
     function = functools.partial(OPS[op], **{"implementation": "reference", **attributes})
     return _as_numpy(jax.jit(function, compiler_options=QUICK)(dict(arrays)))
@@ -32,8 +32,8 @@ def reference(op: str, arrays: Mapping[str, Any], **attributes: Any) -> dict[str
 class OnIpu:
     """An op on arrays, traced once, compiled for one number of tiles after the other."""
 
-    def __init__(self, op: str, arrays: Mapping[str, Any], **attributes: Any) -> None:
-        self._arrays = {name: placing.put(array) for name, array in arrays.items()}
+    def __init__(self, op: str, arrays: Mapping[str, Any], **attributes) -> None:
+        self._arrays = {name: on_device.put(array) for name, array in arrays.items()}
         self._lowered = jax.jit(functools.partial(OPS[op], **attributes)).lower(self._arrays)
 
     def compile(self, tiles: int, ipus: int = 1, **options: str) -> jax.stages.Compiled:
@@ -46,7 +46,7 @@ class OnIpu:
     ) -> dict[str, np.ndarray]:
         """What a compiled program yields, of other arrays where some are given."""
         given = (
-            self._arrays if arrays is None else {name: placing.put(array) for name, array in arrays.items()}
+            self._arrays if arrays is None else {name: on_device.put(array) for name, array in arrays.items()}
         )
         return _as_numpy(compiled(given))
 
@@ -73,7 +73,7 @@ def _with_gradients(function: Callable[[Arrays], Arrays], given: Arrays, names: 
     return results | {f"g_{name}": gradient for name, gradient in gradients.items()}
 
 
-def _spike_matmul(given: Arrays, **options: Any) -> Arrays:
+def _spike_matmul(given: Arrays, **options) -> Arrays:
     def product(given: Arrays) -> Arrays:
         counts = jnp.zeros(given["ids"].shape[:1], jnp.int32)
         spikes = SparseSpikes(
@@ -84,7 +84,7 @@ def _spike_matmul(given: Arrays, **options: Any) -> Arrays:
     return _with_gradients(product, given, ("values", "weights"))
 
 
-def _select_spikes(given: Arrays, **options: Any) -> Arrays:
+def _select_spikes(given: Arrays, **options) -> Arrays:
     def select(given: Arrays) -> Arrays:
         names = ("v", "threshold", "second_threshold")
         spikes = snnjax.select_spikes(*(given[name] for name in names), **options)
@@ -98,7 +98,7 @@ def num_layers(arrays: Mapping[str, Any]) -> int:
 
 
 def _lif_network(
-    given: Arrays, *, learns_constants: bool = False, inputs_gradient: bool = False, **options: Any
+    given: Arrays, *, learns_constants: bool = False, inputs_gradient: bool = False, **options
 ) -> Arrays:
     """Gradients of weights, state and, on request, of constants and inputs."""
     parts = ("weights", "bias", "v", "recurrent", "spikes", *(CONSTANTS if learns_constants else ()))
@@ -110,12 +110,12 @@ def _lif_network(
     return _with_gradients(functools.partial(network_results, options=options), given, known)
 
 
-def network_results(given: Arrays, options: Any) -> Arrays:
+def network_results(given: Arrays, options) -> Arrays:
     count = num_layers(given)
     layers = [LIFLayer(*(given.get(f"{part}{layer}") for part in PARAMETERS)) for layer in range(count)]
     readout = None
     if "readout_weights" in given:
-        readout = LeakyReadout(*(given[f"readout_{part}"] for part in ("weights", "decay", "gain", "bias")))
+        readout = LIFReadout(*(given[f"readout_{part}"] for part in ("weights", "decay", "gain", "bias")))
     second = tuple(given[f"second_threshold{layer}"] for layer in range(count))
     options = {
         "second_threshold": second,
@@ -126,7 +126,7 @@ def network_results(given: Arrays, options: Any) -> Arrays:
     return _named(out, last)
 
 
-def _state(given: Arrays, layers: Any, readout: Any) -> LIFNetworkState:
+def _state(given: Arrays, layers, readout) -> LIFNetworkState:
     batch = given["inputs" if "inputs" in given else "ids"].shape[1]
     state = snnjax.lif_network_state(batch, layers, readout)
     states = (
@@ -136,7 +136,7 @@ def _state(given: Arrays, layers: Any, readout: Any) -> LIFNetworkState:
     return LIFNetworkState(tuple(states), given.get("readout_v"))
 
 
-def _inputs(given: Arrays) -> Any:
+def _inputs(given: Arrays):
     """Dense inputs, or events with their values."""
     if "inputs" in given:
         return given["inputs"]
@@ -146,7 +146,7 @@ def _inputs(given: Arrays) -> Any:
     return SparseSpikes(ids, values, zeros, zeros, zeros, given["weights0"].shape[0])
 
 
-def _named(out: Any, last: Any) -> Arrays:
+def _named(out, last) -> Arrays:
     output = out.output.to_dense() if isinstance(out.output, SparseSpikes) else out.output
     results = {"output": output}
     for layer, (activity, state) in enumerate(zip(out.activity, last.layers, strict=True)):

@@ -1,5 +1,8 @@
-"""A function on the modelled IPU beside the same function on the CPU, and arrays to try it with."""
+"""A function on the modelled IPU beside the same function on the CPU; the devices, and arrays of every kind."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -8,6 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from hypothesis import strategies as st
+
+from tests.project.architecture import ROOT
 
 NUMBERS = ("float32", "float16", "bfloat16", "int32", "uint32")
 ANY = (*NUMBERS, "int8", "uint8", "int16", "uint16", "bool")
@@ -21,14 +26,29 @@ def examples(count: int) -> hypothesis.settings:
     return hypothesis.settings(max_examples=count, suppress_health_check=checks)
 
 
-def on(device: jax.Device, function: Callable[..., Any], *arguments: Any) -> list[np.ndarray]:
+def on(device: jax.Device, function: Callable[..., Any], *arguments) -> list[np.ndarray]:
     """The leaves of the results of the compiled function, on a device."""
     results = jax.jit(function)(*jax.device_put(arguments, device))
     return [np.asarray(leaf) for leaf in jax.tree.leaves(results)]
 
 
+def in_process(program: str, *arguments: object, **settings: str) -> str:
+    """What a program writes in a process of its own, which must end well and say nothing else."""
+    known = {name: value for name, value in os.environ.items() if not name.startswith("JAX")}
+    done = subprocess.run(
+        (sys.executable, "-c", program, *map(str, arguments)),
+        cwd=ROOT,
+        env={**known, "SNNJAX_IPU_TILES": "4", **settings},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
 def check(
-    ipu: jax.Device, function: Callable[..., Any], *arguments: Any, rtol: float = 1e-5, atol: float = 1e-6
+    ipu: jax.Device, function: Callable[..., Any], *arguments, rtol: float = 1e-5, atol: float = 1e-6
 ) -> None:
     """Integers and Booleans are those of the CPU bit for bit, others within the tolerance, NaN and inf alike."""
     (cpu,) = jax.devices("cpu")[:1]
@@ -65,3 +85,31 @@ def shapes(min_rank: int = 1, max_rank: int = 4, max_side: int = 9) -> st.Search
 
 
 seeds = st.integers(0, 2**16)
+
+
+def ipu(number=0):
+    """One of the IPUs that tests/conftest.py sets up."""
+    return jax.devices("ipu")[number]
+
+
+def cpu():
+    """The first CPU."""
+    return jax.devices("cpu")[0]
+
+
+def put(array, device=None):
+    """On a device, the first IPU where none is given."""
+    return jax.device_put(array, device or ipu())
+
+
+ARRAYS = {
+    "scalar": np.float32(2.5),
+    "matrix": np.arange(12, dtype=np.float32).reshape(3, 4),
+    "empty": np.zeros((0, 3), np.int32),
+    "bools": np.array([True, False, True]),
+    "halves": np.linspace(0, 1, 7).astype(np.float16),
+    "bfloat16": np.asarray(jnp.arange(5, dtype=jnp.bfloat16)),
+    "transposed": np.arange(24, dtype=np.int8).reshape(2, 3, 4).transpose(2, 0, 1),
+    "every second": np.arange(20, dtype=np.uint16).reshape(5, 4)[::2, ::-1],
+    "broadcast": np.broadcast_to(np.uint32(7), (3, 2)),
+}

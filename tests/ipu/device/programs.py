@@ -59,14 +59,14 @@ def run(block: Block, values: Sequence[jax.Array]) -> list[jax.Array]:
     return [known[place] for place in block.results]
 
 
-def counter(number: Any) -> jax.Array:
+def counter(number) -> jax.Array:
     return lax.convert_element_type(number, jnp.int32)
 
 
 def counted_loop(
-    statement: Statement, known: list[jax.Array], given: list[jax.Array], rounds: Any
+    statement: Statement, known: list[jax.Array], given: list[jax.Array], rounds
 ) -> list[jax.Array]:
-    def body(i: Any, carried: list[jax.Array]) -> list[jax.Array]:
+    def body(i, carried: list[jax.Array]) -> list[jax.Array]:
         return run(statement.blocks[0], [*known, counter(i), *carried])
 
     return lax.fori_loop(0, rounds, body, given)
@@ -143,7 +143,7 @@ class Draw:
     def below(self, limit: int) -> int:
         return int(self.rng.integers(limit))
 
-    def one_of(self, items: Sequence[Any]) -> Any:
+    def one_of(self, items: Sequence[Any]):
         return items[self.below(len(items))]
 
     def places(self, accepts: Callable[[Type], bool]) -> list[int]:

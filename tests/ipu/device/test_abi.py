@@ -4,18 +4,17 @@ import array
 import ctypes
 import importlib
 import json
-import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from snnjax_jax_plugin import _library, _wire
 
-from tests.architecture import ROOT
+from tests.ipu.device.on_device import in_process
+from tests.project.architecture import ROOT
 
 # The version that the tables describe; later ones only append to each structure and to the list of functions.
 tables: Any = pytest.importorskip("pypjrt._abi.pjrt_0_114")
@@ -46,11 +45,11 @@ OTHER_FIELDS = {
 
 def own_structures() -> list[str]:
     """The structures that the headers define."""
-    text = "".join((ROOT / "xla_ext" / "pjrt" / header).read_text() for header in HEADERS)
+    text = "".join((ROOT / "xla_ext" / "pjrt" / "interface" / header).read_text() for header in HEADERS)
     return re.findall(r"^struct (\w+)(?: : \w+)? \{", text, re.MULTILINE)
 
 
-def their_structure(own: str) -> Any:
+def their_structure(own: str):
     """``BufferDeviceArgs`` is ``PJRT_Buffer_Device_Args``; underscores within names are not ours."""
     if own in OTHER_NAMES:
         name = OTHER_NAMES[own]
@@ -83,7 +82,7 @@ def assertions(own: str) -> list[str]:
 def compiles(lines: list[str], folder: Path) -> str:
     """The compiler's output for a file that includes the headers and contains these lines."""
     source = folder / "abi.cpp"
-    includes = [f'#include "pjrt/{header}"' for header in HEADERS]
+    includes = [f'#include "pjrt/interface/{header}"' for header in HEADERS]
     source.write_text("\n".join([*includes, "using namespace snnjax::pjrt;", *lines]))
     command = (
         "c++",
@@ -114,7 +113,7 @@ def test_a_field_that_lies_elsewhere_is_found(tmp_path: Path) -> None:
 
 
 def test_functions_stand_in_the_order_of_the_table() -> None:
-    text = (ROOT / "xla_ext" / "pjrt" / "functions.hpp").read_text()
+    text = (ROOT / "xla_ext" / "pjrt" / "interface" / "functions.hpp").read_text()
     theirs = sorted(tables.SLOT, key=tables.SLOT.__getitem__)[:SLOTS_OF_OUR_VERSION]
     assert re.findall(r'^    "(\w+)",$', text, re.MULTILINE) == [
         name.removeprefix("PJRT_") for name in theirs
@@ -194,17 +193,7 @@ APPENDED_SINCE = {"PJRT_Device_MemoryStats"}
 
 @pytest.mark.usefixtures("model")
 def test_structures_of_the_installed_jaxlib_are_those_of_the_tables() -> None:
-    known = {name: value for name, value in os.environ.items() if not name.startswith("JAX")}
-    done = subprocess.run(
-        (sys.executable, "-c", SIZES),
-        cwd=ROOT,
-        env={**known, "SNNJAX_IPU_TILES": "4"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    sizes = json.loads(done.stdout)
+    sizes = json.loads(in_process(SIZES))
     assert len(sizes) > 50
     for name, size in sizes.items():
         theirs = getattr(tables, f"{name}_Args")
@@ -214,13 +203,13 @@ def test_structures_of_the_installed_jaxlib_are_those_of_the_tables() -> None:
 
 
 @pytest.fixture
-def plugin(model: None) -> Any:
+def plugin(model: None):
     """The plugin as the client of another author sees it."""
     return importlib.import_module("pypjrt._loader").Plugin(_wire.path())
 
 
 @pytest.mark.usefixtures("model")
-def test_conformance(plugin: Any) -> None:
+def test_conformance(plugin) -> None:
     """The harness finds nothing that the plugin promises and does not keep."""
     conform = importlib.import_module("pypjrt.conform")
     _library.connect()
@@ -234,7 +223,7 @@ def test_conformance(plugin: Any) -> None:
 
 
 @pytest.mark.usefixtures("model")
-def test_bytes_of_no_program_and_of_other_ipus_are_refused(plugin: Any) -> None:
+def test_bytes_of_no_program_and_of_other_ipus_are_refused(plugin) -> None:
     """Bytes reach the plugin as they are; jaxlib wraps them and would find some of this itself."""
     client_of = importlib.import_module("pypjrt.client").Client
     text = "module @m { func.func public @main(%a: tensor<4xf32>) -> tensor<4xf32> { return %a : tensor<4xf32> } }"
@@ -261,7 +250,7 @@ def test_bytes_of_no_program_and_of_other_ipus_are_refused(plugin: Any) -> None:
 
 
 @pytest.mark.usefixtures("model")
-def test_deleted_buffer_has_an_event_that_failed(plugin: Any) -> None:
+def test_deleted_buffer_has_an_event_that_failed(plugin) -> None:
     """jaxlib ends the process where there is none."""
     errors = importlib.import_module("pypjrt.errors")
     client_of = importlib.import_module("pypjrt.client").Client
@@ -277,14 +266,14 @@ def test_deleted_buffer_has_an_event_that_failed(plugin: Any) -> None:
 
 
 @pytest.mark.usefixtures("model")
-def test_function_that_is_not_there_says_so(plugin: Any) -> None:
+def test_function_that_is_not_there_says_so(plugin) -> None:
     errors = importlib.import_module("pypjrt.errors")
     with pytest.raises(errors.Unimplemented, match="PJRT_Client_DmaMap is not there for the IPU"):
         plugin.call("PJRT_Client_DmaMap", plugin.args("PJRT_Client_DmaMap_Args"))
 
 
 @pytest.mark.usefixtures("model")
-def test_structure_that_ends_too_early_is_refused(plugin: Any) -> None:
+def test_structure_that_ends_too_early_is_refused(plugin) -> None:
     """As that of a caller who is older than the last field that the plugin needs."""
     errors = importlib.import_module("pypjrt.errors")
     args = plugin.args("PJRT_Client_Create_Args")

@@ -11,7 +11,7 @@ from jax._src import dispatch
 from jax.experimental import checkify, io_callback
 
 from snnjax.ipu import read_profile
-from tests.ipu.device.placing import ARRAYS, cpu, ipu, put
+from tests.ipu.device.on_device import ARRAYS, cpu, ipu, put
 
 pytestmark = pytest.mark.usefixtures("ipus")
 

@@ -16,7 +16,7 @@ import pytest
 
 import snnjax
 from snnjax.ipu import custom_op
-from tests.architecture import ROOT
+from tests.project.architecture import ROOT
 
 # Where it was built: with an SDK (xla_ext/custom_op/README.md) in another folder.
 BUILD = Path(os.environ.get("SNNJAX_CUSTOM_OP", ROOT / "build" / "release"))
@@ -41,7 +41,7 @@ def network() -> Op:
     params = jax.eval_shape(built.init, jax.random.key(0))
     inputs = np.abs(normal(1, 10, 5, 12))
 
-    def apply(params: Any, inputs: jax.Array, **options: Any) -> jax.Array:
+    def apply(params, inputs: jax.Array, **options) -> jax.Array:
         return built.apply(params, None, inputs, **options)[0].output
 
     return Op(
@@ -54,7 +54,7 @@ def network() -> Op:
 def product() -> Op:
     ids = np.random.default_rng(0).integers(0, 33, (6, 4), np.int32)  # of 32 inputs: 32 is an unused slot
 
-    def multiply(ids: jax.Array, values: jax.Array, weights: jax.Array, **options: Any) -> jax.Array:
+    def multiply(ids: jax.Array, values: jax.Array, weights: jax.Array, **options) -> jax.Array:
         spikes = dataclasses.replace(snnjax.SparseSpikes.from_ids(ids, 32), values=values)
         return snnjax.spike_matmul(spikes, weights, **options)
 

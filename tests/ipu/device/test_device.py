@@ -1,11 +1,8 @@
 """One IPU as an ordinary device of JAX: arrays, programs, errors, donation, copies, programs as bytes, memory."""
 
 import gc
-import os
 import pickle
 import re
-import subprocess
-import sys
 import threading
 import warnings
 
@@ -18,8 +15,7 @@ import pytest
 from jax.experimental import serialize_executable
 
 from snnjax.ipu import read_profile
-from tests.architecture import ROOT
-from tests.ipu.device.placing import ARRAYS, cpu, ipu, put
+from tests.ipu.device.on_device import ARRAYS, cpu, in_process, ipu, put
 
 pytestmark = pytest.mark.usefixtures("ipus")
 
@@ -272,18 +268,12 @@ def test_pointers_tell_which_arrays_share_their_memory():
     assert x.unsafe_buffer_pointer() != jnp.array(x).unsafe_buffer_pointer()
 
 
-def test_fingerprints_are_those_of_programs():
-    def fingerprint(f):
-        return jax.jit(f).lower(put(jnp.ones(4))).compile().runtime_executable().fingerprint
-
-    first = fingerprint(lambda x: x + 1)
-    assert first
-    assert first != fingerprint(lambda x: x + 2)
-
-
-def test_two_living_programs_have_two_fingerprints():
-    compiled = [jax.jit(lambda x: x + 1).lower(put(jnp.ones(4))).compile() for _ in range(2)]
-    assert len({each.runtime_executable().fingerprint for each in compiled}) == 2
+def test_fingerprints_are_those_of_living_programs():
+    functions = (lambda x: x + 1), (lambda x: x + 1), (lambda x: x + 2)
+    living = [jax.jit(f).lower(put(jnp.ones(4))).compile() for f in functions]
+    fingerprints = [each.runtime_executable().fingerprint for each in living]
+    assert all(fingerprints)
+    assert len({*fingerprints}) == 3
 
 
 def test_program_of_other_arguments_is_refused_before_it_runs():
@@ -311,10 +301,7 @@ import snnjax
 ipu = jax.devices("ipu")[0]
 x = jax.device_put(np.linspace(0, 1, 6, dtype=np.float32), ipu)
 """
-    command = (sys.executable, "-c", before + program, *map(str, arguments))
-    settings = {**os.environ, "JAX_PLATFORMS": "cpu,ipu", "SNNJAX_IPU_TILES": str(ipu().num_tiles)}
-    done = subprocess.run(command, cwd=ROOT, env=settings, capture_output=True, text=True, check=True)
-    return done.stdout
+    return in_process(before + program, *arguments, SNNJAX_IPU_TILES=str(ipu().num_tiles))
 
 
 def test_serialised_program_runs_in_another_process(tmp_path):

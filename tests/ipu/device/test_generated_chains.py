@@ -51,7 +51,7 @@ def test_generated_code_yields_bits_and_cycles_of_the_interpreter(
     arrays = [numbers((ELEMENTS,), "float32", seed, edges=True) for seed in range(3)]
 
     def run() -> tuple[list[np.ndarray], Any]:
-        compiled: Any = jax.jit(lambda *given: function(*given), compiler_options=OPTIONS)
+        compiled = jax.jit(lambda *given: function(*given), compiler_options=OPTIONS)
         placed = jax.device_put(arrays, ipus[0])
         return [np.asarray(each) for each in compiled(*placed)], ipu.profile(compiled, *placed)
 

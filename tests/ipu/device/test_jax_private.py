@@ -10,7 +10,7 @@ import pytest
 from snnjax_jax_plugin import _jax_private
 
 from snnjax import _jax_compat
-from tests import architecture
+from tests.project import architecture
 
 
 def version(text: str) -> tuple[int, ...]:

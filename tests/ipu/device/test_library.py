@@ -1,4 +1,4 @@
-"""The library of the model: present wherever it can be built, else a sentence says why not."""
+"""The library of the model: present wherever it can be built, else a sentence says why not; and processes that end."""
 
 import os
 import shutil
@@ -11,7 +11,8 @@ import pytest
 
 from snnjax import _targets
 from snnjax.ipu.device import library
-from tests.architecture import ROOT
+from tests.ipu.device.on_device import in_process
+from tests.project.architecture import ROOT
 
 LIBRARY = ROOT / "snnjax" / "_ipu_model.so"
 CODELETS = ROOT / "snnjax" / "snnjax.gp"
@@ -61,14 +62,7 @@ try:
 except jax.errors.JaxRuntimeError as error:
     sys.stdout.write(str(error).splitlines()[0])
 """
-        settings = {
-            "JAX_PLATFORMS": "cpu,ipu",
-            "SNNJAX_IPU_TILES": "4",
-            "SNNJAX_IPU_CODELETS": str(tmp_path / "snnjax.gp"),
-        }
-        command, environment = (sys.executable, "-c", program), {**os.environ, **settings}
-        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
-        assert done.stdout == (
+        assert in_process(program, SNNJAX_IPU_CODELETS=str(tmp_path / "snnjax.gp")) == (
             f"INVALID_ARGUMENT: compile: `snnjax.gp` must be built with the tables of arrays {digest.decode()}, "
             "as this library is, got others. Build both with `make kernels`."
         )
@@ -112,3 +106,44 @@ def test_import_loads_no_library() -> None:
     program = "import snnjax.ipu, sys; sys.exit('_ipu_model.so' in open('/proc/self/maps').read())"
     known = {**os.environ, "JAX_PLATFORMS": "cpu"}
     assert subprocess.run((sys.executable, "-c", program), cwd=ROOT, env=known, check=False).returncode == 0
+
+
+# The program runs on a thread of the device, and its callback when Python has begun to end.
+RUNNING = """
+import threading
+import time
+import jax
+import numpy as np
+
+begun = threading.Event()
+
+def slow(x):
+    begun.set()
+    time.sleep(0.3)
+    print("called", flush=True)
+    return x
+
+shape = jax.ShapeDtypeStruct((), np.float32)
+jax.jit(lambda x: jax.pure_callback(slow, shape, x) + 1)(jax.device_put(np.float32(1), jax.devices("ipu")[0]))
+assert begun.wait(60)
+"""
+LAST = """
+import atexit
+import jax
+
+@atexit.register
+def last():
+    print(jax.jit(lambda x: x + 1)(jax.device_put(1.0, jax.devices("ipu")[0])))
+
+jax.jit(lambda x: x * 2)(jax.device_put(1.0, jax.devices("ipu")[0]))
+"""
+
+
+@pytest.mark.usefixtures("model")
+@pytest.mark.parametrize(
+    "program, output",
+    [(RUNNING, "called\n"), (LAST, "2.0\n")],
+    ids=["while a program runs", "with a function that compiles"],
+)
+def test_process_ends(program: str, output: str) -> None:
+    assert in_process(program) == output

@@ -1,7 +1,7 @@
 """Networks of generalised LIF neurons on the device: codelets against the reference, on few tiles and many.
 
-Arguments are dyadic (tests/ops/random_networks.py), so that results are held equal bit for bit; gradients go through
-quotients and cosines, which differ in their last bits.
+Arguments are dyadic (tests/ops/lif_network/random_networks.py), so that results are held equal bit for bit; gradients
+go through quotients and cosines, which differ in their last bits.
 """
 
 import functools
@@ -17,8 +17,8 @@ import pytest
 from snnjax import lif_network
 from snnjax.ipu import read_profile
 from tests.cases import as_numpy
-from tests.ops import random_networks
-from tests.ops.random_networks import ADAPTIVE, ADLIF, ALL, RESONANCE, SYNAPSE, Form
+from tests.ops.lif_network import random_networks
+from tests.ops.lif_network.random_networks import ADAPTIVE, ADLIF, ALL, RESONANCE, SYNAPSE, Form
 
 # A step's current is told from the states around it: a difference of numbers of their size, over a gain of 1/4.
 CLOSE = {"rtol": 2e-5, "atol": 2e-5}
@@ -56,7 +56,7 @@ FORMS: dict[str, tuple[Form, dict[str, Any], tuple[int, ...]]] = {
 }
 
 
-def run(form: Form, switches: dict[str, Any], *given: Any) -> Any:
+def run(form: Form, switches: dict[str, Any], *given):
     """All results of `lif_network` that have a gradient, and the spikes that were dropped."""
     inputs, layers, readout, state, lengths, second_threshold = given
     out, last = lif_network(
@@ -72,17 +72,17 @@ def run(form: Form, switches: dict[str, Any], *given: Any) -> Any:
     return (out.output, out.activity, tuple(last)), out.dropped
 
 
-def results_and_gradients(form: Form, switches: dict[str, Any], given: tuple[Any, ...], weights: Any) -> Any:
+def results_and_gradients(form: Form, switches: dict[str, Any], given: tuple[Any, ...], weights):
     """Results, and the gradients of a weighted sum of them by layers, readout and state."""
 
-    def function(layers: Any, readout: Any, state: Any) -> Any:
+    def function(layers, readout, state):
         return run(form, switches, given[0], layers, readout, state, *given[4:])
 
     results, pull, dropped = jax.vjp(function, *given[1:4], has_aux=True)
     return results, dropped, pull(weights)
 
 
-def compiled(device: jax.Device, function: Any, options: dict[str, str], *arguments: Any) -> Any:
+def compiled(device: jax.Device, function, options: dict[str, str], *arguments):
     """What a function yields on a device, and the compiled function."""
     there = jax.device_put(arguments, device)
     program = jax.jit(function, compiler_options=options).lower(*there).compile()
@@ -99,7 +99,7 @@ def lively_arguments(form: Form, switches: dict[str, Any]) -> tuple[Any, ...]:
     raise AssertionError
 
 
-def cotangents(form: Form, switches: dict[str, Any], given: tuple[Any, ...], seed: int) -> Any:
+def cotangents(form: Form, switches: dict[str, Any], given: tuple[Any, ...], seed: int):
     """One of eighths for each result."""
     rng = np.random.default_rng(seed)
     shapes = jax.eval_shape(functools.partial(run, form, switches), *given)[0]

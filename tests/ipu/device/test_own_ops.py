@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.typing import DTypeLike
 
 import snnjax
 from snnjax import SparseSpikes
@@ -22,7 +23,7 @@ from snnjax.ipu.device import network_cost
 from snnjax.ops._connection import Connection
 from snnjax.quantisation import quantise_network
 from tests import cases
-from tests.ops.test_simulate import STEPS, random_network
+from tests.ops.simulation.test_simulate import STEPS, random_network
 
 CASES = {case.name: case for case in cases.OPS}
 OF_CODELETS = {
@@ -34,21 +35,21 @@ OF_CODELETS = {
 CLOSE = {"rtol": 1e-5, "atol": 1e-6}
 
 
-def on_device(device: jax.Device, function: Any, *arguments: Any) -> Any:
+def on_device(device: jax.Device, function, *arguments):
     """What the jitted function yields there, as NumPy arrays."""
     there = jax.tree.map(lambda leaf: jax.device_put(leaf, device), arguments)
     return cases.as_numpy(jax.jit(function)(*there))
 
 
-def reference(function: Any, *arguments: Any) -> Any:
+def reference(function, *arguments):
     return on_device(jax.devices("cpu")[0], function, *arguments)
 
 
-def is_floating(tree: Any) -> bool:
+def is_floating(tree) -> bool:
     return all(jnp.issubdtype(leaf.dtype, jnp.floating) for leaf in jax.tree.leaves(tree))
 
 
-def wavy_sum(results: Any) -> jax.Array:
+def wavy_sum(results) -> jax.Array:
     """A number that depends on every floating result, each in its own way."""
     leaves = [leaf for leaf in jax.tree.leaves(results) if jnp.issubdtype(leaf.dtype, jnp.floating)]
     return jnp.sum(
@@ -83,14 +84,14 @@ def test_simulation_equals_the_reference(ipus):
     """Neurons, synapses with delays, random and given input."""
     given, options = random_network(2, 33, 2, shared=False)
 
-    def run(*given: Any) -> Any:
+    def run(*given):
         return snnjax.simulate(*given, **options, steps=STEPS, capacity=3)
 
     actual, expected = on_device(ipus[0], run, *given), reference(run, *given)
     chex.assert_trees_all_equal(actual, expected, strict=True)
 
 
-def without_recorded_spikes(*arguments: Any, **options: Any) -> Any:
+def without_recorded_spikes(*arguments, **options):
     inputs, layers, readout, state, lengths, second_threshold = arguments
     options = {"capacity": cases.CAPACITY, "second_threshold": second_threshold, **options}
     out, state = snnjax.lif_network(inputs, layers, readout, state, lengths=lengths, **options)
@@ -114,14 +115,14 @@ def test_gradients_equal_the_reference(ipus, monkeypatch, name):
 
 def network(
     rng: np.random.Generator,
-    dtype: Any = jnp.float32,
+    dtype: DTypeLike = jnp.float32,
     widths: tuple[int, ...] = (7, 6),
     recurrent: bool = False,
 ) -> tuple[Any, ...]:
     """Layers and a readout."""
     pairs = zip((5, *widths), widths, strict=False)
     layers = tuple(cases.network_layer(rng, *pair, recurrent=recurrent) for pair in pairs)
-    readout = snnjax.LeakyReadout(
+    readout = snnjax.LIFReadout(
         cases.dyadic(rng, -16, 16, widths[-1], 3), cases.halves(rng), cases.halves(rng)
     )
     return jax.tree.map(lambda leaf: leaf.astype(dtype), (layers, readout))
@@ -132,7 +133,7 @@ def events(rng: np.random.Generator, steps: int = 4, batch: int = 3) -> SparseSp
     return jax.tree.map(lambda leaf: leaf.reshape(steps, batch, *leaf.shape[1:]), lists)
 
 
-def outputs(inputs: Any, layers: Any, readout: Any, **options: Any) -> Any:
+def outputs(inputs, layers, readout, **options):
     out, state = snnjax.lif_network(inputs, layers, readout, **options)
     return out.output, out.activity, tuple(state)
 
@@ -143,7 +144,7 @@ def test_gradient_of_each_example(ipus):
     layers, readout = network(rng)
     lists = events(rng)
 
-    def one(lists: Any, layers: Any, readout: Any) -> Any:
+    def one(lists, layers, readout):
         each = jax.tree.map(lambda leaf: jnp.expand_dims(leaf, 1), lists)
         return wavy_sum(outputs(each, layers, readout, capacity=3))
 
@@ -164,13 +165,13 @@ def test_networks_with_delays_equal_the_reference(ipus, monkeypatch, capacity, i
     ids, lengths = rng.integers(0, 30, (6, 3, 2)), np.array([6, 2, 5], np.int32)
     values = cases.dyadic(rng, 8, 32, 6, 3, 2)
 
-    def run(weights: Any, delays: Any, values: Any) -> Any:
+    def run(weights, delays, values):
         layers = [
             snnjax.LIFLayer(own, 0.75, 0.5, 1.0, connection=Connection(max_delay=3), delays=delay)
             for own, delay in zip(weights, delays, strict=True)
         ]
         lists = SparseSpikes.from_ids(jnp.asarray(ids), 24)
-        x: Any = lists if inputs == "two calls" else dataclasses.replace(lists, values=values)
+        x = lists if inputs == "two calls" else dataclasses.replace(lists, values=values)
         x = x.to_dense() if inputs == "rows" else x
         found, state = [], None
         for steps in (slice(4), slice(4, None)) if inputs == "two calls" else (slice(None),):
@@ -181,7 +182,7 @@ def test_networks_with_delays_equal_the_reference(ipus, monkeypatch, capacity, i
             found.append((out.output.values, out.activity, out.dropped))
         return found, tuple(state)
 
-    def both(given: Any) -> Any:
+    def both(given):
         results = run(*given)
         return wavy_sum(results), results
 
@@ -201,7 +202,7 @@ def test_what_is_no_number_arrives_as_in_the_reference(ipus, monkeypatch):
     ids = np.full((6, 2, 2), 24)
     ids[0] = [[3, 4], [5, 6]]
 
-    def run(weights: Any, delays: Any) -> Any:
+    def run(weights, delays):
         layer = snnjax.LIFLayer(weights, 0.75, 5.0, connection=Connection(max_delay=3), delays=delays)
         output, state = snnjax.lif_network(SparseSpikes.from_ids(jnp.asarray(ids), 24), [layer], capacity=2)
         return output.activity, state.layers[0].v
@@ -218,7 +219,7 @@ def test_backward_pass_without_its_forward_pass(ipus):
     layers, readout = network(rng)
     lists = events(rng)
 
-    def run(device: jax.Device) -> Any:
+    def run(device: jax.Device):
         there = jax.tree.map(lambda leaf: jax.device_put(leaf, device), (lists, layers, readout))
         out, pull = jax.vjp(lambda *a: outputs(there[0], *a, capacity=3), *there[1:])
         return cases.as_numpy(jax.jit(pull)(jax.tree.map(jnp.ones_like, out)))
@@ -247,8 +248,8 @@ def test_a_loop_of_single_steps(ipus):
     rng = np.random.default_rng(10)
     weights, inputs = cases.dyadic(rng, -16, 16, 5, 6), cases.dyadic(rng, 0, 24, 4, 3, 6)
 
-    def run(inputs: Any, weights: Any) -> Any:
-        def step(v: Any, current: Any) -> Any:
+    def run(inputs, weights):
+        def step(v, current):
             lists = snnjax.select_spikes(v[:, :5], 0.75, 0.5, capacity=2)
             v, spikes = snnjax.lif_step(v, current + snnjax.spike_matmul(lists, weights), 0.5, 1.0)
             return v, spikes
@@ -297,7 +298,7 @@ def test_networks_inside_transformations(ipus, name):
     rng = np.random.default_rng(12)
     params, lists = network(rng), events(rng)
 
-    def function(params: Any) -> jax.Array:
+    def function(params) -> jax.Array:
         return outputs(lists, *params, capacity=3)[0][-1]
 
     run = COMPOSED[name](function, lambda params: wavy_sum(function(params)))
@@ -322,7 +323,7 @@ def test_weights_of_8_bits_run_on_the_references(ipus, recurrent):
     """The codelets do not take int8: the products convert it; nor recurrent weights of few synapses."""
     net = snnjax.network(12, [snnjax.layer(9, recurrent=recurrent)], snnjax.leaky_readout(3))
     inputs = jnp.asarray(np.random.default_rng(0).random((4, 2, 12)) < 0.4, jnp.float32)
-    stats = net.init_stats(jax.random.key(1))
+    stats = net.initial_stats(jax.random.key(1))
     params = net.init(jax.random.key(0), inputs, stats=stats, target_activity=0.2)
     params = quantise_network(params, stats=stats)
     run = jax.jit(lambda params, stats, inputs: net.apply(params, None, inputs, stats=stats)[0].output)
@@ -340,8 +341,8 @@ def test_paths_say_which_weights_have_codelets(ipus):
         "run on the references, which multiply densely"
     )
 
-    def has_codelets(params: Any) -> bool:
-        def run(params: Any) -> jax.Array:
+    def has_codelets(params) -> bool:
+        def run(params) -> jax.Array:
             return net.apply(params, None, jnp.zeros((4, 2, 12)))[0].output
 
         return (
@@ -366,19 +367,19 @@ def test_networks_are_never_slower_than_their_reference(ipus, monkeypatch, recur
     arguments = jax.device_put((layers, readout), ipus[0])
     lists = jax.device_put(events(rng, steps=8, batch=8), ipus[0])
 
-    def profile_of(implementation: str | None) -> Any:
-        def loss(layers: Any, readout: Any) -> jax.Array:
+    def profile_of(implementation: str | None):
+        def loss(layers, readout) -> jax.Array:
             out, _ = snnjax.lif_network(
                 lists, layers, readout, capacity=capacity, implementation=implementation
             )
             return jnp.sum(out.output)
 
         lowered = jax.jit(jax.grad(loss, argnums=(0, 1))).lower(*arguments)
-        compiled: Any = lowered.compile({"ipu_version": "bow", "ipu_tiles": "1472"})
+        compiled = lowered.compile({"ipu_version": "bow", "ipu_tiles": "1472"})
         jax.block_until_ready(compiled(*arguments))
         return read_profile(compiled)
 
-    def cycles(profile: Any) -> int:
+    def cycles(profile) -> int:
         return profile.cycles - profile.phases.host
 
     chosen, reference = profile_of(None), profile_of("reference")

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from jax import lax
 
-from snnjax import LeakyReadout, LIFLayer, lif_network
+from snnjax import LIFLayer, LIFReadout, lif_network
 from snnjax.ipu import read_profile
 from snnjax.ops._connection import Connection
 from snnjax.ops._lif_network.records import SecondState
 from tests.ipu.device import by_name, cases
-from tests.ipu.device.placing import cpu, ipu, put
+from tests.ipu.device.on_device import cpu, ipu, put
 
 pytestmark = pytest.mark.usefixtures("ipus")
 
@@ -57,7 +57,7 @@ def adaptive(constants, **options):
             connection=Connection(max_delay=2),
             delays=given["delays"],
         )
-        readout = LeakyReadout(given["readout"], given["decay"])
+        readout = LIFReadout(given["readout"], given["decay"])
         out, last = lif_network(given["inputs"], [layer], readout, **options)
         return {
             "output": out.output,

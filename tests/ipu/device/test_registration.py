@@ -14,7 +14,7 @@ import pytest
 import snnjax_jax_plugin
 from snnjax_jax_plugin import _jax_private, _library
 
-from tests.architecture import ROOT
+from tests.project.architecture import ROOT
 
 SOME_WORK = "assert jax.jit(lambda x: x + 1)(jax.numpy.ones(2)).sum() == 4"
 ASKED = """

@@ -1,7 +1,5 @@
 """Whole programs on the device: training steps, and several IPUs at once."""
 
-from typing import Any
-
 import chex
 import jax
 import jax.numpy as jnp
@@ -28,7 +26,7 @@ def promotion():
         yield
 
 
-def trained(device: jax.Device, step: Any, arguments: Any) -> Any:
+def trained(device: jax.Device, step, arguments):
     """Parameters, state and loss after some steps that donate both."""
     params, state, *rest = jax.tree.map(lambda leaf: jax.device_put(jnp.copy(leaf), device), arguments)
     run = jax.jit(step, donate_argnums=(0, 1))
@@ -37,7 +35,7 @@ def trained(device: jax.Device, step: Any, arguments: Any) -> Any:
     return params, state, results
 
 
-def assert_equal_training(ipu: jax.Device, step: Any, arguments: Any, **tolerance: float) -> None:
+def assert_equal_training(ipu: jax.Device, step, arguments, **tolerance: float) -> None:
     actual, expected = (trained(device, step, arguments) for device in (ipu, jax.devices("cpu")[0]))
     chex.assert_trees_all_close(actual, expected, **(CLOSE | tolerance), strict=True)
 

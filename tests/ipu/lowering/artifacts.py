@@ -14,7 +14,7 @@ import snnjax.ipu  # noqa: F401  (JAX lowers for the platform once it knows it)
 VERSION = "1.13.0"
 
 
-def artifact(function: Callable[..., Any], *arguments: Any, **jit_options: Any) -> bytes:
+def artifact(function: Callable[..., Any], *arguments, **jit_options) -> bytes:
     """The StableHLO portable artifact of a jitted function."""
     traced = jax.jit(function, **jit_options).trace(*arguments)
     module = traced.lower(lowering_platforms=("ipu",)).compiler_ir("stablehlo")

@@ -14,12 +14,12 @@ from tests.ipu.lowering.artifacts import artifact, options
 from tests.ipu.lowering.reader import read
 
 
-def plan_of(function: Callable[..., Any], *arguments: Any, **jit_options: Any) -> Plan:
+def plan_of(function: Callable[..., Any], *arguments, **jit_options) -> Plan:
     """The plan that the executor would read."""
     return read(lower(artifact(function, *arguments, **jit_options), options()))
 
 
-def flat(tree: Any) -> list[np.ndarray]:
+def flat(tree) -> list[np.ndarray]:
     """The leaves of a tree as arrays, keys by their data."""
     leaves = [
         jax.random.key_data(leaf)
@@ -37,18 +37,18 @@ def ipus(count: int) -> list[jax.Device]:
     return jax.devices("ipu")[:count]
 
 
-def on_ipu(function: Callable[..., Any], *arguments: Any) -> list[np.ndarray]:
+def on_ipu(function: Callable[..., Any], *arguments) -> list[np.ndarray]:
     """The leaves of the results on a modelled IPU."""
     with jax.default_device(ipus(1)[0]):
         return flat(jax.jit(function)(*arguments))
 
 
-def check(function: Callable[..., Any], *arguments: Any, rtol: float = 2e-6, atol: float = 1e-6) -> None:
+def check(function: Callable[..., Any], *arguments, rtol: float = 2e-6, atol: float = 1e-6) -> None:
     """The IPU computes what the CPU does: integers bit for bit, others within the tolerance, NaN and inf alike."""
     equal(on_ipu(function, *arguments), jax.jit(function)(*arguments), rtol, atol)
 
 
-def equal(results: list[np.ndarray], tree: Any, rtol: float = 2e-6, atol: float = 1e-6) -> None:
+def equal(results: list[np.ndarray], tree, rtol: float = 2e-6, atol: float = 1e-6) -> None:
     """Results are the leaves of a tree, whose path names those that are not."""
     paths = [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path(tree)]
     for path, result, value in zip(paths, results, flat(tree), strict=True):

@@ -79,7 +79,7 @@ def describe(plan: Plan) -> str:
     """A plan as text, to read."""
     lines: list[str] = []
 
-    def names(values: Any) -> str:
+    def names(values) -> str:
         return ", ".join(f"%{value}:{plan.types[value]}" for value in values)
 
     def show(block: Block, indent: str) -> None:

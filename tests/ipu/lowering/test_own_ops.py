@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import snnjax
-from snnjax import Surrogate, _targets
+from snnjax import _targets
 from snnjax.ops._connection import Connection
 from snnjax.ops._convolution import Convolution
+from snnjax.surrogates import Surrogate
 from tests.ipu.lowering.arrays import numbers
 from tests.ipu.lowering.checks import plan_of
 
@@ -96,7 +97,7 @@ def test_networks_reach_their_codelets_where_these_are_faster(neurons, capacity,
     square = jax.ShapeDtypeStruct((neurons, neurons), jnp.float32) if recurrent else None
 
     def output(x, weights, square):
-        hidden, readout = layer(weights=weights, recurrent=square), snnjax.LeakyReadout(weights.T, 0.9)
+        hidden, readout = layer(weights=weights, recurrent=square), snnjax.LIFReadout(weights.T, 0.9)
         return snnjax.lif_network(x, [hidden], readout, capacity=capacity)[0].output
 
     x = jax.ShapeDtypeStruct((8, 4, 6), jnp.float32)
@@ -112,6 +113,7 @@ def test_networks_reach_their_codelets_where_these_are_faster(neurons, capacity,
         (lambda v: snnjax.select_spikes(v, 1.0, 0.5, capacity=3), V[:0]),
         (lambda v: snnjax.select_spikes(v, 1.0, 0.5, capacity=3, implementation="reference"), V),
         (lambda x: network(x, layer(), surrogate=Surrogate("superspike", 3.0, smooth=True)), X),
+        (lambda v: snnjax.select_spikes(v, 0.5, 0.2, capacity=4).ids, jnp.ones((4, 6), jnp.bfloat16)),
         (lambda x: network(x, layer()), X[:0]),
         (lambda x: gradient(x, layer(), layer(weights=SQUARE), record_spikes=True), X),
         (lambda x: network(x, layer(weights=None)), X),
@@ -124,6 +126,7 @@ def test_networks_reach_their_codelets_where_these_are_faster(neurons, capacity,
         "empty",
         "reference",
         "smooth network",
+        "bfloat16 membranes",
         "no time",
         "recorded",
         "currents",

@@ -1,7 +1,5 @@
 """Plain `jit` over arrays that are sharded: every IPU computes its part, and fetches what it lacks."""
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -19,7 +17,7 @@ LABELS = (np.arange(8) % 4).astype(np.int32)
 D = P("d")
 
 
-def ops(block: Any) -> list[str]:
+def ops(block) -> list[str]:
     """The names of all instructions, those of loops and branches too."""
     inner = (name for each in block.instructions for nested in each.blocks for name in ops(nested))
     return [*(each.op for each in block.instructions), *inner]

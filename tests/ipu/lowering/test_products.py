@@ -60,8 +60,3 @@ def test_gradients_of_a_product_have_no_transposes():
     assert "transpose" not in ops
     assert ops.count("dot") == 3
     assert "transpose" not in [i.op for i in plan_of(lambda w, x: w.T @ x.T, w, x).main.instructions]
-
-
-def test_einsum_equals_cpu():
-    a, b = numbers(np.float32, (2, 3, 4)), numbers(np.float32, (4, 2, 5))
-    check(lambda a, b: (jnp.einsum("bij,jbk->kbi", a, b), jnp.einsum("bij,jbk->ik", a, b)), a, b)

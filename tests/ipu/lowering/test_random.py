@@ -21,6 +21,8 @@ def test_distributions_equal_cpu():
     check(
         lambda key: {
             "uniform": r.uniform(key, (3, 50)),
+            "one": (r.bits(key), r.uniform(key), r.bernoulli(key, 0.3)),
+            "odd": (r.bits(key, (601,)), r.uniform(key, (601,)), r.bernoulli(key, 0.3, (601,))),
             "half": r.uniform(key, (7,), jnp.float16),
             "bfloat16": r.uniform(key, (7,), jnp.bfloat16),
             "normal": r.normal(key, (3, 40)),

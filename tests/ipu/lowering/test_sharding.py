@@ -2,7 +2,6 @@
 
 import contextlib
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -41,13 +40,13 @@ def mesh_of_cpus(mesh: Callable[..., Mesh] = line) -> Iterator[Mesh]:
         yield made
 
 
-def put(arguments: Any, specs: Any) -> list[jax.Array]:
+def put(arguments, specs) -> list[jax.Array]:
     """On the mesh that functions are for."""
     mesh = jax.sharding.get_mesh()
     return [jax.device_put(x, NamedSharding(mesh, spec)) for x, spec in zip(arguments, specs, strict=True)]
 
 
-def on_ipus(function: Any, mesh: Callable[..., Mesh], specs: Any, *arguments: Any) -> Any:
+def on_ipus(function, mesh: Callable[..., Mesh], specs, *arguments):
     with jax.set_mesh(mesh(ipus(COUNT))):
         return jax.jit(function)(*put(arguments, specs))
 
@@ -60,14 +59,14 @@ def options(count: int = COUNT) -> bytes:
     return compile_options.SerializeAsString()
 
 
-def plan_of(function: Any, *arguments: Any) -> Any:
+def plan_of(function, *arguments):
     """Lower as if the CPU's devices were IPUs; Shardy's operations stay as PJRT passes them."""
     traced = jax.jit(function).trace(*arguments)
     module = traced.lower(lowering_platforms=("ipu",)).compiler_ir("stablehlo")
     return read(lower(mlir.module_to_bytecode(module), options()))
 
 
-def parts(tree: Any) -> list[list[np.ndarray]]:
+def parts(tree) -> list[list[np.ndarray]]:
     """[device][leaf]"""
     shards = [
         sorted(leaf.addressable_shards, key=lambda shard: shard.device.id) for leaf in jax.tree.leaves(tree)

@@ -150,13 +150,6 @@ def test_groups_of_an_own_op_are_taken_in_turn():
     assert found["repeat"] == 1
 
 
-def test_what_codelets_cannot_take_is_the_reference():
-    v = jnp.ones((BATCH, WIDTH), jnp.bfloat16)
-    found = count(plan_of(lambda v: snnjax.select_spikes(v, 0.5, 0.2, capacity=4).ids, v).main)
-    assert not any(name.startswith("snnjax") for name in found)
-    check(lambda v: snnjax.select_spikes(v, 0.5, 0.2, capacity=4).ids, v)
-
-
 def test_lowering_is_fast():
     step, arguments = plain_step(optax.adamw(1e-2))
     program = artifact(step, *arguments)

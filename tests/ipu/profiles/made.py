@@ -12,14 +12,14 @@ def exchange(cycles: int = 0, bytes_: int = 0, links: int = 0, messages: int = 0
     return {"cycles": cycles, "bytes": bytes_, "link_bytes": links, "messages": messages}
 
 
-def compute_set(name: str, position: int, cycles: int, **more: Any) -> dict[str, Any]:
+def compute_set(name: str, position: int, cycles: int, **more) -> dict[str, Any]:
     """One that ran twice on two tiles, of which the other took half as long as the slowest."""
     defaults = {"executions": 2, "max": cycles, "tiles": 2, "tile_cycles": 3 * cycles // 2, "balance": 0.75}
     known = {"name": name, "position": position, "cycles": cycles, "sync_cycles": 0, "codelets": []}
     return {**known, **defaults, "exchange": exchange(), **more}
 
 
-def copy(name: str, position: int, **more: Any) -> dict[str, Any]:
+def copy(name: str, position: int, **more) -> dict[str, Any]:
     known = {"name": name, "position": position, "executions": 1, "sync_cycles": 0, "host_cycles": 0}
     return {**known, "exchange": exchange(), **more}
 
@@ -29,7 +29,7 @@ def codelet(name: str, count: int, cycles: int, most: int) -> dict[str, Any]:
     return {**known, "mean": cycles / count}
 
 
-def data(**changes: Any) -> dict[str, Any]:
+def data(**changes) -> dict[str, Any]:
     """1,000 cycles on two tiles of one Mk2: 600 compute, 200 exchange, 100 sync, 100 host."""
     tiles = [dict.fromkeys(MEMORY, 0) | {"cycles": 500, "variables": 1024, "code": 1024}]
     tiles.append(dict.fromkeys(MEMORY, 0) | {"cycles": 250, "variables": 512, "buffers": 512})
@@ -49,6 +49,6 @@ def data(**changes: Any) -> dict[str, Any]:
     return made | changes
 
 
-def profile(**changes: Any) -> Profile:
+def profile(**changes) -> Profile:
     """`data` with changes, as a profile."""
     return Profile(json.dumps(data(**changes)))

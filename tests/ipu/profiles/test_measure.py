@@ -2,7 +2,6 @@
 
 import re
 import sys
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -21,14 +20,14 @@ def line() -> int:
     return sys._getframe(1).f_lineno
 
 
-def compiled(function: Any, *args: Any) -> Any:
+def compiled(function, *args):
     return jax.jit(function).lower(*jax.device_put(args, jax.devices("ipu")[0])).compile()
 
 
 def test_operations_bear_the_lines_of_the_function() -> None:
     first = line() + 3
 
-    def function(x: Any, w: Any) -> Any:
+    def function(x, w):
         hidden = x @ w
         return jnp.sort(hidden)
 
@@ -51,7 +50,7 @@ def test_own_operations_are_named_as_in_the_library() -> None:
 
 
 def test_cycles_add_up_to_those_of_the_phases() -> None:
-    def loop(x: Any) -> Any:
+    def loop(x):
         return jax.lax.fori_loop(0, 5, lambda i, y: jnp.tanh(y @ y) + i.astype(jnp.float32), x)
 
     report = profile(loop, jnp.ones((6, 6)))
@@ -61,7 +60,7 @@ def test_cycles_add_up_to_those_of_the_phases() -> None:
 
 
 def test_longer_runs_cost_more() -> None:
-    def loop(x: Any, rounds: Any) -> Any:
+    def loop(x, rounds):
         return jax.lax.fori_loop(0, rounds, lambda i, y: y * 1.5, x)
 
     few, many = (profile(loop, jnp.ones(64), rounds) for rounds in (3, 30))
@@ -86,11 +85,11 @@ def test_repeated_steps_count_alike_however_long_their_results_are_held() -> Non
     """Python may drop an unread result before or after the next run overwrites it."""
     state, batch = jax.device_put((jnp.ones((8, 8)), jnp.ones(8)), jax.devices("ipu")[0])
 
-    def step(state: Any, batch: Any) -> Any:
+    def step(state, batch):
         after = state - 0.1 * jnp.outer(batch, batch @ state)
         return after, after.sum()
 
-    program: Any = jax.jit(step, donate_argnums=0).lower(state, batch).compile()
+    program = jax.jit(step, donate_argnums=0).lower(state, batch).compile()
     state, _ = program(state, batch)
     counted = set()
     for repetition in range(6):
@@ -112,14 +111,14 @@ def test_copies_count_in_the_order_of_the_program() -> None:
     """An array is read while another program, which takes it with others, waits to run or has run."""
     state = jax.device_put((jnp.ones(64), jnp.ones(64), jnp.ones(64)), jax.devices("ipu")[0])
 
-    def halve(state: Any) -> Any:
+    def halve(state):
         return jax.tree.map(lambda leaf: leaf / 2, state)
 
-    def loop(state: Any) -> Any:
+    def loop(state):
         return jax.lax.fori_loop(0, 3000, lambda _, y: y * 1.5 - y, sum(state))
 
-    program: Any = jax.jit(halve, donate_argnums=0).lower(state).compile()
-    other: Any = jax.jit(loop).lower(state).compile()
+    program = jax.jit(halve, donate_argnums=0).lower(state).compile()
+    other = jax.jit(loop).lower(state).compile()
     counted = set()
     for waits in (False, True, False):
         state = jax.block_until_ready(program(state))
@@ -141,7 +140,7 @@ def test_donated_arguments_are_copied_first() -> None:
 
 
 def test_warm_runs_take_only_what_comes_from_the_host() -> None:
-    def scaled(x: Any, y: Any) -> Any:
+    def scaled(x, y):
         return x * y
 
     x, batch = jnp.ones((4, 8)), np.ones((4, 8), np.float32)
@@ -153,7 +152,7 @@ def test_warm_runs_take_only_what_comes_from_the_host() -> None:
 
 
 def test_donated_state_stays_on_the_tiles_from_run_to_run() -> None:
-    def step(params: Any, state: Any, batch: Any) -> Any:
+    def step(params, state, batch):
         return {"w": params["w"] + batch}, state + 1, batch.sum()
 
     given = {"w": jnp.ones((4, 8))}, jnp.ones(4), np.ones((4, 8), np.float32)
@@ -161,7 +160,7 @@ def test_donated_state_stays_on_the_tiles_from_run_to_run() -> None:
     assert kept.host_bytes == 2 * 4 * 4 * 8
     assert given[0]["w"].sum() == 32
 
-    def other(params: Any, state: Any, batch: Any) -> Any:
+    def other(params, state, batch):
         return batch.sum(), state + 1, {"w": params["w"] + batch}
 
     brought = profile(jax.jit(other, donate_argnums=(0, 1)), *given, runs=2)
@@ -169,7 +168,7 @@ def test_donated_state_stays_on_the_tiles_from_run_to_run() -> None:
 
 
 @pytest.mark.parametrize("runs", [0, -1, 1.5])
-def test_runs_are_a_positive_number(runs: Any) -> None:
+def test_runs_are_a_positive_number(runs) -> None:
     with pytest.raises((ValueError, TypeError), match=r"^profile: `runs` must be "):
         profile(jnp.sin, 1.0, runs=runs)
 
@@ -191,7 +190,7 @@ def test_every_codelet_of_the_network_has_a_purpose(is_recurrent: bool) -> None:
     params = net.init(jax.random.key(0))
     inputs = snnjax.SparseSpikes.from_dense(jnp.ones((4, 2, 6)), 3)
 
-    def loss(params: Any) -> Any:
+    def loss(params):
         return jnp.sum(net.apply(params, None, inputs)[0].output)
 
     report = profile(jax.grad(loss), params)
@@ -208,7 +207,7 @@ def test_events_of_ones_are_known_as_arguments_too() -> None:
     params = net.init(jax.random.key(0))
     events = snnjax.SparseSpikes.from_ids(jnp.array([[[0, 2], [5, 6]]] * 4), 6)
 
-    def outputs(params: Any, events: Any) -> Any:
+    def outputs(params, events):
         return net.apply(params, None, events)[0].output
 
     ones, graded = (profile(outputs, params, each) for each in (events, events.with_values()))
@@ -226,7 +225,7 @@ def test_values_that_are_known_take_no_memory_in_half_precision() -> None:
     params = net.init(jax.random.key(0), dtype=jnp.float16)
     events = snnjax.SparseSpikes.from_ids(jnp.tile(jnp.arange(6, dtype=jnp.int32), (64, 8, 1)), 6)
 
-    def outputs(params: Any, events: Any) -> Any:
+    def outputs(params, events):
         return net.apply(params, None, events)[0].output
 
     fullest = [profile(outputs, params, each).tile_memory.max() for each in (events, events.with_values())]
@@ -234,14 +233,14 @@ def test_values_that_are_known_take_no_memory_in_half_precision() -> None:
 
 
 def test_keyword_arguments_numbers_and_keys() -> None:
-    def draw(key: Any, *, scale: Any, size: int = 3) -> Any:
+    def draw(key, *, scale, size: int = 3):
         return scale * jax.random.uniform(key, (size,))
 
     assert profile(draw, jax.random.key(0), scale=2.0).phases.compute > 0
 
 
 def test_live_memory_peaks_where_most_is_needed() -> None:
-    def wide(x: Any) -> Any:
+    def wide(x):
         table = jnp.outer(x, x)
         return jnp.sin(table @ table).sum()
 
@@ -256,7 +255,7 @@ def test_program_of_several_ipus() -> None:
     mesh = Mesh(np.array(jax.devices("ipu")[:2]), ("i",))
     place = NamedSharding(mesh, PartitionSpec("i"))
 
-    def mean(x: Any) -> Any:
+    def mean(x):
         return jax.lax.pmean(x, "i")
 
     spec = PartitionSpec("i")
@@ -281,7 +280,7 @@ def test_page_of_a_jitted_program() -> None:
 @pytest.mark.parametrize(
     "given, name", [(jax.jit(jnp.sin), "PjitFunction"), (jax.jit(jnp.sin).lower(1.0), "Lowered")]
 )
-def test_what_is_not_compiled_has_no_profile(given: Any, name: str) -> None:
+def test_what_is_not_compiled_has_no_profile(given, name: str) -> None:
     sentence = rf"read_profile: `compiled` must be a compiled program, got a {name}\. Pass jax\.jit\(function\)\.lower"
     with pytest.raises(ValueError, match=sentence):
         read_profile(given)

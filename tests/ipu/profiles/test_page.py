@@ -3,7 +3,6 @@
 import json
 import re
 from html.parser import HTMLParser
-from typing import Any
 
 import hypothesis.strategies as st
 import pytest
@@ -64,7 +63,7 @@ class Page(HTMLParser):
         return sum(name == tag for name, _ in self.elements)
 
 
-def of(**changes: Any) -> Page:
+def of(**changes) -> Page:
     return Page(made.profile(**changes).html())
 
 

@@ -1,7 +1,6 @@
 """One call tries chips, numbers of tiles and of IPUs, and says what limits a program."""
 
 import re
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +14,7 @@ from tests.ipu.profiles import made
 pytestmark = pytest.mark.usefixtures("ipus")
 
 
-def square(x: Any) -> Any:
+def square(x):
     return x @ x
 
 
@@ -66,7 +65,7 @@ def test_nothing_limits_tiles_that_always_compute() -> None:
 
 @pytest.mark.parametrize("name", ["chips", "tiles", "ipus"])
 def test_nothing_to_try_is_refused(name: str) -> None:
-    nothing: Any = {name: []}
+    nothing = {name: []}
     with pytest.raises(ValueError) as error:
         sweep(square, jnp.ones((4, 4)), **nothing)
     assert (

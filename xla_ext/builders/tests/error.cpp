@@ -1,8 +1,8 @@
 // The code of an error, whoever throws it.
-#include <builders/error.hpp>
-#include <builders/network_plan.hpp>
+#include "builders/error.hpp"
 #include <new>
 #include <poplar/exceptions.hpp>
+#include "builders/layout/network_plan.hpp"
 
 #include "check.hpp"
 

@@ -1,7 +1,7 @@
 // The plan of a network, without a graph.
-#include "../../ipu_model/tests/check.hpp"
-#include "../layer_costs.hpp"
-#include "../network_plan.hpp"
+#include "builders/layout/layer_costs.hpp"
+#include "builders/layout/network_plan.hpp"
+#include "check.hpp"
 
 using namespace snnjax::builders;
 

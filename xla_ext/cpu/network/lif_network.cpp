@@ -271,7 +271,7 @@ void Network::checkCotangents(const lif_network::BackwardResults<Result>& to, co
   schema::checkCotangents(arrays_, to, size(), visit, refuse);
 }
 
-Layer Network::layerOf(const lif_network::Linear<Operand>& linear,
+Layer Network::layerOf(const lif_network::Weighted<Operand>& linear,
                        const lif_network::LayerConstants<Operand>& constants, std::size_t index, Index group) const {
   const Index neurons = sizes_.neurons[index];
   const auto& convolution = fields_.connections[index].convolution;

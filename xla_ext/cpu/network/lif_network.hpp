@@ -147,7 +147,7 @@ class Network {
   void checkWeights() const;
   void checkConnections() const;
   void checkRecurrentDelays(std::size_t l) const;
-  Layer layerOf(const lif_network::Linear<Operand>& linear, const lif_network::LayerConstants<Operand>& constants,
+  Layer layerOf(const lif_network::Weighted<Operand>& linear, const lif_network::LayerConstants<Operand>& constants,
                 std::size_t index, Index group) const;
 
   const NetworkFields& fields_;

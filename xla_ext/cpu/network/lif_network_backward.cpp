@@ -146,7 +146,7 @@ class BackwardPass {
   const Result& inputCotangents() const { return to_.inputs.values ? to_.inputs.values : to_.inputs.array; }
 
   void runReadout() {
-    const lif_network::Readout<Result>& to = to_.readout;
+    const lif_network::ReadoutOperands<Result>& to = to_.readout;
     ReadoutBackward pass{
         .layer = layers_.back(),
         .inputs = *reaching_.lists,
@@ -237,7 +237,7 @@ class BackwardPass {
 
   void runLayer(std::size_t l) {
     const lif_network::Cotangents<Operand>& g = from_.g;
-    const lif_network::Linear<Result>& to = to_.linears[l];
+    const lif_network::Weighted<Result>& to = to_.linears[l];
     const lif_network::LayerConstants<Result>& to_constants = to_.constants[l];
     const lif_network::LayerRecord<Operand>& record = from_.record.layers[l];
     const lif_network::LayerState<Operand>& first = network_.first(l);

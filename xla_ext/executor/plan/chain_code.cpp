@@ -24,8 +24,8 @@
 #include <map>
 #include <sstream>
 
-#include "../../../poplar_kernels/elementwise_chain_ops.hpp"
-#include "../../../poplar_kernels/issue_slots.hpp"
+#include "poplar_kernels/elementwise/elementwise_chain_ops.hpp"
+#include "poplar_kernels/issue_slots.hpp"
 
 namespace snnjax::executor {
 namespace {

@@ -11,7 +11,7 @@
 namespace snnjax::executor {
 
 // What every source includes, of poplar_kernels/.
-inline constexpr const char* kChainHeader = "elementwise_chain_registers.hpp";
+inline constexpr const char* kChainHeader = "elementwise/elementwise_chain_registers.hpp";
 
 struct ChainSource {
   std::string name;                // of the class, in namespace snnjax: the same code has the same name

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <bitset>
-#include <builders/error.hpp>
 #include <unordered_map>
+#include "builders/error.hpp"
 
 namespace snnjax::executor {
 namespace {

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "../../../poplar_kernels/elementwise_chain_ops.hpp"
 #include "executor/plan/plan.hpp"
+#include "poplar_kernels/elementwise/elementwise_chain_ops.hpp"
 
 namespace snnjax::executor {
 

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <algorithm>
-#include <builders/error.hpp>
 #include <string>
 #include <utility>
 #include <vector>
+#include "builders/error.hpp"
 
 #include "executor/plan/plan.hpp"
 

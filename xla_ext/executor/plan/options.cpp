@@ -1,9 +1,9 @@
 #include "executor/plan/options.hpp"
 
 #include <algorithm>
-#include <builders/error.hpp>
 #include <charconv>
 #include <limits>
+#include "builders/error.hpp"
 
 namespace snnjax::executor {
 namespace {

@@ -1,8 +1,8 @@
 // Bytes -> Plan. No count is trusted until there are bytes for it, no plan until it is checked.
 #include <algorithm>
 #include <bit>
-#include <builders/error.hpp>
 #include <cstring>
+#include "builders/error.hpp"
 
 #include "executor/operations.hpp"
 #include "executor/plan/plan.hpp"

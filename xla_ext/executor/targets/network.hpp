@@ -3,7 +3,7 @@
 #pragma once
 
 #include <array>
-#include <builders/lif_network.hpp>
+#include "builders/network/lif_network.hpp"
 
 #include "executor/operations.hpp"
 #include "executor/targets/call.hpp"
@@ -12,7 +12,7 @@ namespace snnjax::executor::targets {
 
 // The arrays of a layer, or their cotangents; of the readout, if there is one, those that it has.
 struct LayerArrays {
-  lif_network::Linear<Value> linear;
+  lif_network::Weighted<Value> linear;
   lif_network::LayerConstants<Value> constants;
   lif_network::LayerState<Value> first;
 

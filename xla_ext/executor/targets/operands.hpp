@@ -2,8 +2,8 @@
 // element types.
 #pragma once
 
-#include <builders/vertices.hpp>
 #include <initializer_list>
+#include "builders/vertices.hpp"
 
 #include "executor/targets/call.hpp"
 

@@ -1,5 +1,5 @@
 // The targets of `select_spikes`; arrays have a leading groups axis of length 1.
-#include <builders/select_spikes.hpp>
+#include "builders/select_spikes.hpp"
 #include <popops/Cast.hpp>
 #include <popops/Reduce.hpp>
 

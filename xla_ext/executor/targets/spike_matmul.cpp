@@ -1,5 +1,5 @@
 // The targets of `spike_matmul`; arrays have a leading groups axis of length 1.
-#include <builders/spike_matmul.hpp>
+#include "builders/spike_matmul.hpp"
 
 #include "executor/operations.hpp"
 #include "executor/targets/operands.hpp"

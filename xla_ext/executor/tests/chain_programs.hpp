@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "executor/plan/chain_source.hpp"
-#include "kernels_alone.hpp"
+#include "kernels/alone.hpp"
 
 namespace chains {
 

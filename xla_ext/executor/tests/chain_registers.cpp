@@ -79,7 +79,7 @@ using Int2 = Counted<int2>;
 #define half2 counting::Half2
 #define half4 counting::Half4
 #define int2 counting::Int2
-#include "../../../poplar_kernels/elementwise_chain_registers.hpp"
+#include "poplar_kernels/elementwise/elementwise_chain_registers.hpp"
 #undef float2
 #undef half2
 #undef half4

@@ -7,8 +7,8 @@
 #include <ostream>
 #include <thread>
 
-#include "engine/compiler.hpp"
-#include "engine/engine_data.hpp"
+#include "engine/compiler/compiler.hpp"
+#include "engine/run/engine_data.hpp"
 #include "ipu_model/profile.hpp"
 
 namespace poplar {

@@ -5,8 +5,8 @@
 #include <poplar/exceptions.hpp>
 #include <set>
 
-#include "engine/compiler.hpp"
-#include "engine/engine_data.hpp"
+#include "engine/compiler/compiler.hpp"
+#include "engine/run/engine_data.hpp"
 
 namespace ipu_model {
 namespace {

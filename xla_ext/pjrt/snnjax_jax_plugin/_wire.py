@@ -1,6 +1,6 @@
 """What both sides of the plugin's calls agree on: the platform's name, the library's file, its functions, their types.
 
-The functions are those of ``xla_ext/pjrt/{compile,host_callback,client}.hpp``.
+The functions are those of ``programs/compile.hpp`` and ``devices/{host_callback,client}.hpp`` in ``xla_ext/pjrt``.
 """
 
 import ctypes

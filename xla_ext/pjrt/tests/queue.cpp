@@ -1,5 +1,5 @@
 // The queue: first in, first out, on one thread at a time, and queries never wait for a run.
-#include "pjrt/queue.hpp"
+#include "pjrt/devices/queue.hpp"
 
 #include <atomic>
 #include <future>

@@ -27,7 +27,7 @@ def _attributes(operation: Operation) -> dict[str, Any]:
     )
 
 
-def attribute_text(name: str, attribute: Any, types: Callable[[Any], Any]) -> str:
+def attribute_text(name: str, attribute: ir.Attribute, types: Callable[[Any], Any]) -> str:
     """``name:type=value``, arrays as ``name:type=value,value``, with numbers that round-trip exactly."""
     if isinstance(attribute, ir.BoolAttr):
         return f"{name}:bool={str(attribute.value).lower()}"
@@ -41,7 +41,7 @@ def attribute_text(name: str, attribute: Any, types: Callable[[Any], Any]) -> st
     return f"{name}:{types(attribute.type).dtype}={','.join(map(repr, array.tolist()))}"
 
 
-def _scalar(attribute: Any) -> str:
+def _scalar(attribute: ir.IntegerAttr) -> str:
     text = str(attribute.type)
     return text if text.startswith("ui") else text.replace("i", "s")
 

@@ -102,7 +102,7 @@ def _iota(operation: Operation) -> list[int]:
 
 def _constant(operation: Operation) -> list[int]:
     (type_,) = operation.types
-    array = from_text(operation.source.get_asm(), type_)
+    array = from_text(str(operation.source.get_asm()), type_)
     return [pairs.pair(operation.builder, *map(operation.builder.constant, (np.real(array), np.imag(array))))]
 
 

@@ -2,8 +2,8 @@
 
 import functools
 from collections.abc import Sequence
-from typing import Any
 
+from snnjax._jax_compat import ir
 from snnjax.ipu.lowering import pairs
 from snnjax.ipu.lowering.operation import Operation
 from snnjax.ipu.lowering.rules import control_of_elements, elementwise, rule
@@ -44,7 +44,7 @@ class _Carried(Loop):
         self.builder.block(pairs.real_types(self._types(shardings)), trial, is_loop=True)
         return shardings_of(self.walk, [ends[place] for place in self.places])
 
-    def _inside(self, source: Any, shardings: Shardings, parameters: Sequence[int]) -> list[int]:
+    def _inside(self, source: ir.Block, shardings: Shardings, parameters: Sequence[int]) -> list[int]:
         values = pairs.join(self.builder, self._types(shardings), parameters)
         marked = [mark(self.walk, *each, 0) for each in zip(values, shardings, strict=True)]
         return self.results_of(source, marked)
@@ -90,7 +90,7 @@ def _lower_if(operation: Operation) -> Sequence[int]:
     return _case(operation, index, list(operation.regions)[::-1])
 
 
-def _case(operation: Operation, index: int, regions: Sequence[Any]) -> Sequence[int]:
+def _case(operation: Operation, index: int, regions: Sequence[ir.Region]) -> Sequence[int]:
     """The branch selected by the index, or the last branch if the index is out of range."""
     walk, builder = operation.walk, operation.builder
     branches = [region.blocks[0] for region in regions]
@@ -104,13 +104,13 @@ def _case(operation: Operation, index: int, regions: Sequence[Any]) -> Sequence[
 
     kept = [place for place, type_ in enumerate(operation.types) if type_.size > 0]
 
-    def results_of(source: Any) -> list[int]:
+    def results_of(source: ir.Block) -> list[int]:
         results = walk.block(source, ())
         return [results[place] for place in kept]
 
     shardings = yielded(walk, [functools.partial(results_of, source) for source in branches], len(kept))
 
-    def placed(source: Any, _: list[int]) -> list[int]:
+    def placed(source: ir.Block, _: list[int]) -> list[int]:
         each = zip(results_of(source), shardings, strict=True)
         return pairs.split(builder, [place(walk, *pair) for pair in each])
 

@@ -7,8 +7,8 @@ wait for no others, for which they might never end.
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
+from snnjax._jax_compat import ir
 from snnjax.ipu.lowering import pairs
 from snnjax.ipu.lowering.builder import Builder
 from snnjax.ipu.lowering.operation import Operation, Walk
@@ -16,7 +16,7 @@ from snnjax.ipu.lowering.rules import by_function, elementwise, reductions
 from snnjax.ipu.lowering.rules.loops import Loop, repeated
 
 
-def case(operation: Operation, index: int, branches: Sequence[Any]) -> list[int]:
+def case(operation: Operation, index: int, branches: Sequence[ir.Block]) -> list[int]:
     """The branch that each element's index selects, or the last one if it is out of range."""
     walk, builder = operation.walk, operation.builder
     *others, last = branches
@@ -50,7 +50,7 @@ class _Carried(Loop):
             self.builder, [by_function.for_all(self.walk, values[place]) for place in self.places]
         )
 
-    def _block(self, source: Any, parameters: Sequence[int]) -> list[int]:
+    def _block(self, source: ir.Block, parameters: Sequence[int]) -> list[int]:
         return self.results_of(source, pairs.join(self.builder, self.types, parameters))
 
     def holds(self, parameters: Sequence[int]) -> list[int]:

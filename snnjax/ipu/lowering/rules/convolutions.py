@@ -6,7 +6,7 @@ channels.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from snnjax._jax_compat import stablehlo
 from snnjax.ipu.lowering import views
@@ -61,7 +61,7 @@ def _lower_convolution(operation: Operation) -> list[int]:
     return [_product(operation, x, kernel, _names_of(dimensions, "output"))]
 
 
-def _names_of(dimensions: Any, side: str) -> tuple[str, ...]:
+def _names_of(dimensions: stablehlo.ConvDimensionNumbers, side: str) -> tuple[str, ...]:
     """The names of the dimensions of the input, the kernel or the output, in order."""
     first, second, letter = _SIDES[side]
     space = getattr(dimensions, f"{side}_spatial_dimensions")
@@ -80,7 +80,7 @@ def _as_multiplied(builder: Builder, lhs: int, rhs: int) -> tuple[int, int]:
     return elementwise.convert(builder, lhs, "f32"), elementwise.convert(builder, rhs, "f32")
 
 
-def _padded(operation: Operation, lhs: int, dimensions: Any) -> int:
+def _padded(operation: Operation, lhs: int, dimensions: stablehlo.ConvDimensionNumbers) -> int:
     """Zeros between and around the elements."""
     builder, space = operation.builder, dimensions.input_spatial_dimensions
     type_ = builder.types[lhs]
@@ -94,7 +94,7 @@ def _padded(operation: Operation, lhs: int, dimensions: Any) -> int:
     return views.pad(builder, lhs, zero, low, high, between)
 
 
-def _turned(operation: Operation, rhs: int, dimensions: Any) -> int:
+def _turned(operation: Operation, rhs: int, dimensions: stablehlo.ConvDimensionNumbers) -> int:
     """The kernel, reversed where `window_reversal` is set."""
     space = dimensions.kernel_spatial_dimensions
     turned = operation.flags("window_reversal", (False,) * len(space))
@@ -111,7 +111,9 @@ def _split(builder: Builder, array: _Named, name: str, count: int) -> _Named:
     return _Named(value, (*array.names[:d], "g", *array.names[d:]))
 
 
-def _windows(operation: Operation, x: _Named, kernel: _Named, dimensions: Any) -> _Named:
+def _windows(
+    operation: Operation, x: _Named, kernel: _Named, dimensions: stablehlo.ConvDimensionNumbers
+) -> _Named:
     """The windows in all spatial dimensions."""
     output, lengths = operation.types[0].shape, operation.builder.types[kernel.value].shape
     space = len(dimensions.input_spatial_dimensions)

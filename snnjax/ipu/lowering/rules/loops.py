@@ -1,10 +1,10 @@
 """Loops: the values that they carry, and the number of rounds where it is known when they are compiled."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
+from snnjax._jax_compat import ir
 from snnjax.ipu.lowering.builder import Builder
 from snnjax.ipu.lowering.operation import Operation
 from snnjax.ipu.lowering.plan import Block
@@ -22,7 +22,7 @@ class Loop:
         ends = enumerate(zip(yielded, self.body.arguments, strict=True))
         self.places = [place for place, (result, argument) in ends if result != argument]
 
-    def results_of(self, source: Any, values: Sequence[int]) -> list[int]:
+    def results_of(self, source: ir.Block, values: Sequence[int]) -> list[int]:
         """What the condition or the body yields for these values at `places`."""
         return self.walk.block(source, self.with_unchanged(values))
 

@@ -3,11 +3,12 @@
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
+
+from snnjax._jax_compat import Primitive
 
 # Larger windows are refused: each of their elements is a slice of its own.
 MAX_WINDOW = 64
@@ -22,7 +23,7 @@ def select_and_scatter_add(
     source: jax.Array,
     operand: jax.Array,
     *,
-    select_prim: Any,
+    select_prim: Primitive,
     window_dimensions: Sequence[int],
     window_strides: Sequence[int],
     padding: Sequence[tuple[int, int]],

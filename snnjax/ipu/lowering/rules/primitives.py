@@ -12,18 +12,19 @@ import jax
 import numpy as np
 
 from snnjax import _jax_compat
+from snnjax._jax_compat import Lowered, LoweringContext, Primitive, Value
 from snnjax.ipu.lowering.rules import pooling
 from snnjax.ipu.lowering.rules.callbacks import Callback
 from snnjax.ipu.lowering.rules.calls import CALLBACK, THREEFRY
 
 
-def lower_threefry(primitive: Any, context: Any, *operands: Any) -> Any:
+def lower_threefry(primitive: Primitive, context: LoweringContext, *operands: Value) -> Lowered:
     """One call of the cipher."""
     del primitive
     return jax.ffi.ffi_lowering(THREEFRY)(context, *operands)
 
 
-def lower_unknown(primitive: Any, context: Any, *operands: Any, **_: Any) -> Any:
+def lower_unknown(primitive: Primitive, context: LoweringContext, *operands: Value, **_: object) -> Lowered:
     """A call to a target with the primitive's name, which `calls` refuses; it needs no attributes.
 
     A primitive without results is there for its side effect and must not be removed as dead code.
@@ -31,7 +32,9 @@ def lower_unknown(primitive: Any, context: Any, *operands: Any, **_: Any) -> Any
     return jax.ffi.ffi_lowering(primitive.name, has_side_effect=not context.avals_out)(context, *operands)
 
 
-def lower_pooling(primitive: Any, context: Any, *operands: Any, **parameters: Any) -> Any:
+def lower_pooling(
+    primitive: Primitive, context: LoweringContext, *operands: Value, **parameters: Any
+) -> Lowered:
     """The gradient of pooling by maxima of small windows."""
     if not pooling.is_small(parameters["window_dimensions"]):
         return lower_unknown(primitive, context, *operands)
@@ -42,7 +45,7 @@ def lower_pooling(primitive: Any, context: Any, *operands: Any, **parameters: An
     return _jax_compat.lower_function(gradient, context, *operands)
 
 
-def lower_check(*_: Any, debug: bool, **__: Any) -> list[Any]:
+def lower_check(*_: object, debug: bool, **__: object) -> Lowered:
     """`checkify.debug_check` does nothing unless it is functionalised; `checkify.check` must be.
 
     If checkify is imported after the platform is registered, JAX has no rule for either, and says so.
@@ -55,7 +58,7 @@ def lower_check(*_: Any, debug: bool, **__: Any) -> list[Any]:
     )
 
 
-def lower_counters(primitive: Any, context: Any, *, shape: Sequence[int]) -> Any:
+def lower_counters(primitive: Primitive, context: LoweringContext, *, shape: Sequence[int]) -> Lowered:
     """0, 1, 2 ... as two words: no IPU holds 2^32 elements, so the high word is 0 and 64 bits are not needed."""
     del primitive
     return _jax_compat.lower_function(functools.partial(_counters, shape), context)
@@ -66,15 +69,21 @@ def _counters(shape: Sequence[int]) -> tuple[jax.Array, jax.Array]:
     return jax.lax.full_like(low, 0), low
 
 
-def lower_debug(primitive: Any, context: Any, *operands: Any, **parameters: Any) -> list[Any]:
+def lower_debug(
+    primitive: Primitive, context: LoweringContext, *operands: Value, **parameters: object
+) -> Lowered:
     """A call to the primitive's implementation on the host."""
     call = functools.partial(primitive.impl, **parameters)
     return _call_host(context, call, operands, has_side_effect=True)
 
 
 def lower_callback(
-    primitive: Any, context: Any, *operands: Any, implementation: Callable[..., Any], **parameters: Any
-) -> list[Any]:
+    primitive: Primitive,
+    context: LoweringContext,
+    *operands: Value,
+    implementation: Callable[..., Any],
+    **parameters: object,
+) -> Lowered:
     """A call of a function on the host whose results the program goes on with, checked for their types."""
     call = functools.partial(implementation, **parameters)
     expected = [(each.shape, each.dtype) for each in context.avals_out]
@@ -97,8 +106,12 @@ def _described(types: Sequence[tuple[tuple[int, ...], Any]]) -> str:
 
 
 def _call_host(
-    context: Any, function: Callable[..., Any], operands: Sequence[Any], *, has_side_effect: bool
-) -> list[Any]:
+    context: LoweringContext,
+    function: Callable[..., Any],
+    operands: Sequence[Value],
+    *,
+    has_side_effect: bool,
+) -> Lowered:
     """A call by number. Programs of an IPU run one after another, and their calls in order: tokens add nothing."""
     callback = Callback(function)
     context.module_context.add_keepalive(callback)

@@ -1,7 +1,6 @@
 """Rules for reductions: over dimensions, with the position of an extreme, and over windows."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -23,7 +22,7 @@ def native(dtype: str, *, halves: bool = True) -> str:
     return "s32" if dtype.startswith("s") else "u32"
 
 
-def zero_of(kind: str, dtype: str) -> Any:
+def zero_of(kind: str, dtype: str) -> float:
     """The identity element of `kind`."""
     if kind in ("add", "or", "xor"):
         return 0

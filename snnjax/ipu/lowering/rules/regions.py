@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from snnjax._jax_compat import Value, ir
 from snnjax.ipu.lowering import pairs
 from snnjax.ipu.lowering.errors import Unsupported
 from snnjax.ipu.lowering.operation import Walk
@@ -18,7 +19,7 @@ KINDS = frozenset({"add", "multiply", "maximum", "minimum", "and", "or", "xor"})
 _OF_BOOLS = {"add": "or", "maximum": "or", "multiply": "and", "minimum": "and"}
 
 
-def _body(region: Any) -> tuple[list[Any], list[Any], list[Any]]:
+def _body(region: ir.Region) -> tuple[list[Value], list[ir.Operation], list[Value]]:
     """The arguments of a region, its operations, and its results; constraints of their sharding say nothing here."""
     block = region.blocks[0]
     operations = [view.operation for view in block.operations]
@@ -27,7 +28,7 @@ def _body(region: Any) -> tuple[list[Any], list[Any], list[Any]]:
     return list(block.arguments), computed, [inner.get(value, value) for value in operations[-1].operands]
 
 
-def kind_of(region: Any, dtype: str) -> str | None:
+def kind_of(region: ir.Region, dtype: str) -> str | None:
     """The kind of a reduction whose region combines two elements with a single operation, or None.
 
     For complex numbers it is the sum or nothing, because only the sum is that of the parts.
@@ -41,13 +42,13 @@ def kind_of(region: Any, dtype: str) -> str | None:
     return _OF_BOOLS.get(kind, kind) if dtype == "bool" else kind
 
 
-def is_overwriting(region: Any) -> bool:
+def is_overwriting(region: ir.Region) -> bool:
     """Whether a region of two elements returns the second."""
     arguments, operations, returned = _body(region)
     return not operations and len(arguments) == 2 and returned == arguments[1:]
 
 
-def ask(walk: Walk, region: Any, arguments: Sequence[np.ndarray]) -> list[np.ndarray] | None:
+def ask(walk: Walk, region: ir.Region, arguments: Sequence[np.ndarray]) -> list[np.ndarray] | None:
     """The results of a scalar region for each element of the arguments, or None if it does not fold.
 
     Of a complex argument these are its real and its imaginary part.
@@ -82,7 +83,7 @@ def samples(dtype: str) -> list[Any]:
     return [limits.min, 1, 2, limits.max]
 
 
-def extreme_of(walk: Walk, region: Any, types: Sequence[ArrayType]) -> str | None:
+def extreme_of(walk: Walk, region: ir.Region, types: Sequence[ArrayType]) -> str | None:
     """``maximum`` or ``minimum`` if a region keeps the extreme of two (element, position) pairs, or None.
 
     A NaN wins over numbers, and the lower position among equal elements; of two NaNs either may win.

@@ -4,12 +4,11 @@ Inside `shard_map` (``sdy.manual_computation``) arrays belong to one IPU; outsid
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from snnjax import _jax_compat
-from snnjax._jax_compat import ir, sdy
+from snnjax._jax_compat import CompileOptions, Value, func, ir, sdy
 from snnjax.ipu.lowering.donation import attributes_of
 from snnjax.ipu.lowering.errors import refusal
 from snnjax.ipu.lowering.operation import Operation, Walk
@@ -43,12 +42,12 @@ def axes_of(walk: Walk, name: str) -> tuple[tuple[str, int], ...]:
     return tuple((axis.name, axis.size) for axis in axes)
 
 
-def sharding_of(walk: Walk, attribute: Any) -> Sharding:
+def sharding_of(walk: Walk, attribute: ir.Attribute) -> Sharding:
     """Parse an ``sdy.sharding``."""
     sharding = sdy.TensorShardingAttr(attribute)
     sizes = axes_of(walk, ir.FlatSymbolRefAttr(sharding.mesh_or_ref).value)
 
-    def names(axes: Any) -> tuple[str, ...]:
+    def names(axes: Iterable[ir.Attribute]) -> tuple[str, ...]:
         refs = [sdy.AxisRefAttr(axis) for axis in axes]
         if any(ref.sub_axis_info is not None for ref in refs):
             raise refusal("shard_map", (), f"{attribute} splits an axis of the mesh", HINT, "")
@@ -58,7 +57,7 @@ def sharding_of(walk: Walk, attribute: Any) -> Sharding:
     return Sharding(sizes, tuple(axes), frozenset(names(sharding.unreduced_axes)))
 
 
-def _first_use(walk: Walk, argument: Any) -> Sharding | None:
+def _first_use(walk: Walk, argument: Value) -> Sharding | None:
     """The sharding that the only `shard_map` using an argument requires."""
     wanted = set()
     for use in argument.uses:
@@ -74,7 +73,7 @@ def _first_use(walk: Walk, argument: Any) -> Sharding | None:
     return wanted.pop() if len(wanted) == 1 else None
 
 
-def localise(walk: Walk, main: Any, options: Any) -> Layout:
+def localise(walk: Walk, main: func.FuncOp, options: CompileOptions) -> Layout:
     """The types of main on each IPU."""
     block = main.regions[0].blocks[0]
     types = [walk.array_type(argument.type) for argument in block.arguments]
@@ -98,7 +97,7 @@ def localise(walk: Walk, main: Any, options: Any) -> Layout:
     return Layout(local, count, devices, shardings, [_serialised(*pair) for pair in pairs], [])
 
 
-def lower_main(walk: Walk, main: Any, layout: Layout, parameters: Sequence[int]) -> list[int]:
+def lower_main(walk: Walk, main: func.FuncOp, layout: Layout, parameters: Sequence[int]) -> list[int]:
     """The results of main on each IPU; their shardings go into `layout`."""
     parameters = [mark(walk, *each) for each in zip(parameters, layout.shardings, strict=True)]
     results = walk.block(main.regions[0].blocks[0], parameters)
@@ -122,7 +121,7 @@ def _serialised(sharding: Sharding | None, type_: ArrayType) -> bytes:
     return _jax_compat.op_sharding(sharding.mesh, sharding.axes, len(type_.shape), sharding.unreduced)
 
 
-def _wanted(walk: Walk, value: int, attribute: Any) -> Sharding:
+def _wanted(walk: Walk, value: int, attribute: ir.Attribute) -> Sharding:
     """The sharding that an ``sdy.sharding`` requires of a value; open dimensions keep theirs."""
     wanted, known = sharding_of(walk, attribute), walk.shardings.get(value)
     dimensions = map(sdy.DimensionShardingAttr, sdy.TensorShardingAttr(attribute).dimension_shardings)

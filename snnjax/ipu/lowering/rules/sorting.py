@@ -41,7 +41,7 @@ def _keys(operation: Operation) -> list[_Key] | None:
     types = real_types(operation.types)
     low, high = ([samples(type_.dtype)[end] for type_ in types] for end in (0, -1))
 
-    def with_(place: int, tuple_: Sequence[Any], element: Any) -> list[Any]:
+    def with_(place: int, tuple_: Sequence[Any], element: object) -> list[Any]:
         return [element if k == place else each for k, each in enumerate(tuple_)]
 
     places = range(len(types))

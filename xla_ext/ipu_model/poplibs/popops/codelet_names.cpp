@@ -11,7 +11,7 @@ namespace {
 bool isReal(const poplar::Type& type) { return type == poplar::FLOAT || type == poplar::HALF; }
 bool isInteger(const poplar::Type& type) { return type == poplar::INT || type == poplar::UNSIGNED_INT; }
 
-// Which types a codelet of poplar_kernels/elementwise.cpp has been made for.
+// Which types a codelet of poplar_kernels/elementwise/elementwise.cpp has been made for.
 enum class Types { Reals, Integers, Signed, Numbers, Any, Bools };
 
 bool has(Types types, const poplar::Type& type) {

@@ -1,0 +1,94 @@
+// Conversions between element types, element by element.
+//
+// Floats are truncated to integers; out-of-range values saturate, and NaN becomes 0, on every machine. Integers become
+// narrower ones by keeping the low bits. A Boolean is true for any number but 0.
+#include "cast_cycles.hpp"
+
+#include <type_traits>
+
+#include "../fields.hpp"
+#include "../numbers.hpp"
+#include "../workers.hpp"
+
+namespace snnjax {
+
+namespace {
+
+template <class T>
+constexpr bool kIsReal = std::is_same_v<T, float> || std::is_same_v<T, half>;
+
+template <class To, class From>
+To converted(From x) {
+  if constexpr (std::is_same_v<To, bool>) {
+    return x != From(0);
+  } else if constexpr (kIsReal<From> && !kIsReal<To>) {
+    return toInteger<To>(static_cast<float>(x));
+  } else if constexpr (std::is_same_v<To, half>) {
+    return static_cast<half>(static_cast<float>(x));
+  } else {
+    return static_cast<To>(x);
+  }
+}
+
+// A worker takes whole vectors of the wider type, and whole words of the narrower one.
+template <class From, class To>
+constexpr unsigned kCastUnit = larger(kPerWord<To>, 4);
+
+}  // namespace
+
+// out = To(in)
+template <class From, class To>
+class Cast : public poplar::MultiVertex {
+ public:
+  In<From> in;  // [count]
+  Out<To> out;  // [count]
+  unsigned count;
+
+  bool compute(unsigned worker) {
+    const Range share = shareOf(count, worker, kCastUnit<From, To>);
+    unsigned i = share.first;
+#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
+    if constexpr (kIsReal<From> && kIsReal<To>) {
+      using Of = Numbers<float2>;  // it widens halves where it loads them, and rounds to them where it stores
+      for (; i + 4 <= share.last; i += 4) {
+        const float2 first = Of::load(&in[i]), second = Of::load(&in[i + 2]);
+        Of::store(&out[i], first);
+        Of::store(&out[i + 2], second);
+      }
+    }
+#endif
+    for (; i < share.last; ++i) out[i] = converted<To>(in[i]);
+    return true;
+  }
+};
+
+template <class From, class To>
+std::uint64_t workerCycles(const Cast<From, To>& vertex, unsigned worker) {
+  const Range share = shareOf(vertex.count, worker, kCastUnit<From, To>);
+  return cycles::cast(share.last - share.first, kIsReal<From> && kIsReal<To>, kPerWord<To>);
+}
+
+#define SNNJAX_CAST_FROM(From)               \
+  template class Cast<From, float>;          \
+  template class Cast<From, half>;           \
+  template class Cast<From, int>;            \
+  template class Cast<From, unsigned>;       \
+  template class Cast<From, short>;          \
+  template class Cast<From, unsigned short>; \
+  template class Cast<From, signed char>;    \
+  template class Cast<From, unsigned char>;  \
+  template class Cast<From, char>;           \
+  template class Cast<From, bool>;
+SNNJAX_CAST_FROM(float)
+SNNJAX_CAST_FROM(half)
+SNNJAX_CAST_FROM(int)
+SNNJAX_CAST_FROM(unsigned)
+SNNJAX_CAST_FROM(short)
+SNNJAX_CAST_FROM(unsigned short)
+SNNJAX_CAST_FROM(signed char)
+SNNJAX_CAST_FROM(unsigned char)
+SNNJAX_CAST_FROM(char)
+SNNJAX_CAST_FROM(bool)
+#undef SNNJAX_CAST_FROM
+
+}  // namespace snnjax

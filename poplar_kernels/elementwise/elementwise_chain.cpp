@@ -1,0 +1,268 @@
+// A chain of operations on elements in one pass: a small program (elementwise_chain_ops.hpp), interpreted over blocks
+// of elements. Where graphs are built with an SDK, C++ generated from the program runs instead
+// (xla_ext/executor/plan/chain_source.cpp); this codelet yields the same bits, and costs what that does. Each result is
+// kept in a slot, one block of 32-bit elements on the stack, until others read it; rows of 32-bit elements are read and
+// written in place. An operation is dispatched once per block, so that the host can vectorise it.
+#include "../fields.hpp"
+#include "../numbers.hpp"
+#include "../workers.hpp"
+#include "elementwise_chain_cycles.hpp"
+#include "elementwise_chain_ops.hpp"
+
+namespace snnjax {
+
+namespace {
+
+using chain::Opcode;
+using poplar::VectorLayout;
+
+template <class T>
+using InRows = poplar::Vector<poplar::Input<poplar::Vector<T, VectorLayout::ONE_PTR, 8>>, VectorLayout::ONE_PTR>;
+template <class T>
+using OutRows = poplar::Vector<poplar::InOut<poplar::Vector<T, VectorLayout::ONE_PTR, 8>>, VectorLayout::ONE_PTR>;
+
+template <class T>
+const T* typed(const unsigned* slot) {
+  return reinterpret_cast<const T*>(slot);
+}
+
+// to[i] = op(from[i] ...). Slots, like rows of words, are aligned to 8 bytes and have an even number of elements.
+template <class To, class Op, class... From>
+void mapBlock(unsigned count, unsigned* slot, Op op, const From*... from) {
+  To* const to = reinterpret_cast<To*>(slot);
+  unsigned i = 0;
+#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
+  if constexpr ((std::is_same_v<To, float> && ... && std::is_same_v<From, float>)) {
+    using Of = Numbers<float2>;
+    const auto both = [&op](auto... x) { return float2{op(x[0]...), op(x[1]...)}; };
+    for (; i + 2 <= count; i += 2) Of::store(to + i, both(Of::load(from + i)...));
+  }
+#endif
+  for (; i < count; ++i) to[i] = static_cast<To>(op(from[i]...));
+}
+
+// The addresses of a worker's slots while it steps through blocks.
+struct Slots {
+  alignas(8) unsigned memory[chain::kMaxSlots][chain::kBlock];
+  unsigned* aimed[chain::kMaxSlots];       // where the slot is written: its memory, or an output
+  const unsigned* read[chain::kMaxSlots];  // where it is read: there, or an input
+
+  Slots() {
+    for (unsigned slot = 0; slot < chain::kMaxSlots; ++slot) read[slot] = aimed[slot] = memory[slot];
+  }
+  unsigned* written(unsigned slot) {
+    unsigned* const at = aimed[slot];
+    read[slot] = at;
+    aimed[slot] = memory[slot];
+    return at;
+  }
+};
+
+// Elements [first, first + count) of the rows of one element type.
+template <class T>
+struct Rows {
+  const InRows<T>& in;
+  const OutRows<T>& out;
+  unsigned first;
+
+  T* stored(unsigned row) const { return &out[row][first]; }
+  const T* loaded(unsigned row) const {
+    const unsigned number = row & 0xffffu;
+    if ((row & chain::kOwnRow) != 0) return &out[number][first];
+    return &in[number][(row & chain::kSingleRow) != 0 ? 0 : first];
+  }
+};
+
+template <class T, class Widen>
+void loadNarrow(const Rows<T>& rows, unsigned row, unsigned count, unsigned* slot, Widen widen) {
+  const T* const from = rows.loaded(row);
+  const unsigned step = (row & chain::kSingleRow) != 0 ? 0 : 1;
+  for (unsigned i = 0; i < count; ++i) slot[i] = widen(from[i * step]);
+}
+
+template <class T, class Narrow>
+void storeNarrow(const Rows<T>& rows, unsigned row, unsigned count, const unsigned* slot, Narrow narrow) {
+  T* const to = rows.stored(row);
+  for (unsigned i = 0; i < count; ++i) to[i] = narrow(slot[i]);
+}
+
+unsigned floatBits(float x) { return bitsOf<unsigned>(x); }
+
+void loadWord(const Rows<unsigned>& words, unsigned row, unsigned count, unsigned slot, Slots& slots) {
+  if ((row & chain::kSingleRow) == 0) {
+    slots.read[slot] = words.loaded(row);
+    return;
+  }
+  unsigned* const to = slots.written(slot);
+  const unsigned value = *words.loaded(row);
+  for (unsigned i = 0; i < count; ++i) to[i] = value;
+}
+
+// Operations on words alone. False: some other operation.
+bool runWord(const chain::Instruction& instruction, const Rows<unsigned>& words, unsigned count, Slots& slots) {
+  const auto& [opcode, to, a, b, c] = instruction;
+  switch (opcode) {
+    case Opcode::nothing: return true;
+    case Opcode::load_word: loadWord(words, instruction.row(), count, to, slots); return true;
+    case Opcode::aim: slots.aimed[to] = words.stored(instruction.row()); return true;
+    case Opcode::store_word: {
+      unsigned* const row = words.stored(instruction.row());
+      for (unsigned i = 0; i < count; ++i) row[i] = slots.read[to][i];
+      return true;
+    }
+#define SNNJAX_CHAIN_CASE(name, suffix, From, To, work, expression)               \
+  case Opcode::name##_##suffix: {                                                 \
+    const From* const x = typed<From>(slots.read[a]);                             \
+    mapBlock<To>(count, slots.written(to), chain::functions::name##_##suffix, x); \
+    return true;                                                                  \
+  }
+      SNNJAX_CHAIN_UNARY(SNNJAX_CHAIN_CASE)
+#undef SNNJAX_CHAIN_CASE
+#define SNNJAX_CHAIN_CASE(name, suffix, From, To, work, expression)                          \
+  case Opcode::name##_##suffix: {                                                            \
+    const From *const x = typed<From>(slots.read[a]), *const y = typed<From>(slots.read[b]); \
+    mapBlock<To>(count, slots.written(to), chain::functions::name##_##suffix, x, y);         \
+    return true;                                                                             \
+  }
+      SNNJAX_CHAIN_BINARY(SNNJAX_CHAIN_CASE)
+#undef SNNJAX_CHAIN_CASE
+    case Opcode::select: {
+      const unsigned *const condition = slots.read[a], *const yes = slots.read[b], *const no = slots.read[c];
+      mapBlock<unsigned>(
+          count, slots.written(to), [](unsigned p, unsigned x, unsigned y) { return p != 0 ? x : y; }, condition, yes,
+          no);
+      return true;
+    }
+    default: return false;
+  }
+}
+
+struct NarrowRows {
+  Rows<unsigned short> halves;
+  Rows<unsigned char> bytes;
+};
+
+// Loads and stores of elements of 16 and 8 bits.
+void runNarrow(const chain::Instruction& instruction, const NarrowRows& rows, unsigned count, Slots& slots) {
+  const unsigned slot = instruction.to, row = instruction.row();
+  switch (instruction.opcode) {
+    case Opcode::load_f16:
+      return loadNarrow(rows.halves, row, count, slots.written(slot),
+                        [](unsigned short x) { return floatBits(static_cast<float>(bitsOf<half>(x))); });
+    case Opcode::store_f16:
+      return storeNarrow(rows.halves, row, count, slots.read[slot],
+                         [](unsigned x) { return bitsOf<unsigned short>(static_cast<half>(bitsOf<float>(x))); });
+    case Opcode::load_bf16:
+      return loadNarrow(rows.halves, row, count, slots.written(slot),
+                        [](unsigned short x) { return unsigned(x) << 16; });
+    case Opcode::store_bf16:
+      return storeNarrow(rows.halves, row, count, slots.read[slot],
+                         [](unsigned x) { return static_cast<unsigned short>(chain::bfloatBits(bitsOf<float>(x))); });
+#define SNNJAX_CHAIN_CASE(type, width, Element)                                               \
+  case Opcode::load_##type:                                                                   \
+    return loadNarrow(rows.width, row, count, slots.written(slot),                            \
+                      [](auto x) { return static_cast<unsigned>(static_cast<Element>(x)); }); \
+  case Opcode::store_##type:                                                                  \
+    return storeNarrow(rows.width, row, count, slots.read[slot],                              \
+                       [](unsigned x) { return static_cast<std::make_unsigned_t<Element>>(x); });
+      SNNJAX_CHAIN_NARROW(SNNJAX_CHAIN_CASE)
+#undef SNNJAX_CHAIN_CASE
+    default: return;
+  }
+}
+
+// Calls run(instruction) for the operations in words [first, last) of a program, constants excepted, which fill `count`
+// elements.
+template <class Run>
+void interpret(const unsigned* program, unsigned first, unsigned last, unsigned count, Slots& slots, Run&& run) {
+  for (unsigned i = first; i < last; ++i) {
+    const chain::Instruction instruction = chain::decoded(program[i]);
+    if (instruction.opcode == Opcode::constant) {
+      unsigned* const to = slots.written(instruction.to);
+      const unsigned value = program[++i];
+      for (unsigned element = 0; element < count; ++element) to[element] = value;
+    } else {
+      run(instruction);
+    }
+  }
+}
+
+// Words before `once` fill slots that all blocks read; the others run for each block.
+template <class V, class Run>
+void runBlocks(const V& vertex, unsigned worker, unsigned unit, Run&& run) {
+  const Range share = workOf(vertex.count, worker, unit);
+  if (share.first == share.last) return;
+  Slots slots;
+  const unsigned* const program = &vertex.program[0];
+  const unsigned most = smaller(chain::kBlock, share.last - share.first);
+  interpret(program, 0, vertex.once, most, slots, [&](const auto& each) { run(each, share.first, most, slots); });
+  for (unsigned first = share.first; first < share.last; first += chain::kBlock) {
+    const unsigned count = smaller(chain::kBlock, share.last - first);
+    interpret(program, vertex.once, vertex.words, count, slots,
+              [&](const auto& each) { run(each, first, count, slots); });
+  }
+}
+
+// The unit of a worker's share: 64 bits, or two words if there are bytes.
+constexpr unsigned kWordUnit = 2, kNarrowUnit = 8;
+
+}  // namespace
+
+// For rows of 32-bit elements.
+class ElementwiseChain : public poplar::MultiVertex {
+ public:
+  In<unsigned> program;   // [words]
+  InRows<unsigned> in;    // [inputs][count], or [1] where the program says so
+  OutRows<unsigned> out;  // [outputs][count]; some are inputs too, and overwritten
+  unsigned count, once, words;
+  unsigned pointers, four, two, one;  // issue slots of the code it stands for (elementwise_chain_cycles.hpp)
+
+  bool compute(unsigned worker) {
+    runBlocks(*this, worker, kWordUnit, [this](const auto& each, unsigned first, unsigned size, Slots& slots) {
+      runWord(each, {in, out, first}, size, slots);
+    });
+    return true;
+  }
+};
+
+// For rows of 32, 16 and 8 bits.
+class MixedElementwiseChain : public poplar::MultiVertex {
+ public:
+  In<unsigned> program;                // [words]
+  InRows<unsigned> in;                 // [inputs of the width][count], or [1]
+  InRows<unsigned short> in_halves;    // alike
+  InRows<unsigned char> in_bytes;      // alike
+  OutRows<unsigned> out;               // [outputs of the width][count]; some are inputs too, and overwritten
+  OutRows<unsigned short> out_halves;  // alike
+  OutRows<unsigned char> out_bytes;    // alike
+  unsigned count, once, words;
+  unsigned pointers, four, two, one;  // issue slots of the code it stands for (elementwise_chain_cycles.hpp)
+
+  bool compute(unsigned worker) {
+    runBlocks(*this, worker, kNarrowUnit, [this](const auto& each, unsigned first, unsigned size, Slots& slots) {
+      if (runWord(each, {in, out, first}, size, slots)) return;
+      runNarrow(each, {{in_halves, out_halves, first}, {in_bytes, out_bytes, first}}, size, slots);
+    });
+    return true;
+  }
+};
+
+namespace {
+
+template <class V>
+std::uint64_t chainCycles(const V& vertex, unsigned worker, unsigned unit) {
+  const Range share = shareOf(vertex.count, worker, unit);
+  return cycles::chain(share.last - share.first, vertex.pointers, vertex.four, vertex.two, vertex.one);
+}
+
+}  // namespace
+
+std::uint64_t workerCycles(const ElementwiseChain& vertex, unsigned worker) {
+  return chainCycles(vertex, worker, kWordUnit);
+}
+
+std::uint64_t workerCycles(const MixedElementwiseChain& vertex, unsigned worker) {
+  return chainCycles(vertex, worker, kNarrowUnit);
+}
+
+}  // namespace snnjax

@@ -1,0 +1,34 @@
+// What ListInputs costs a worker: its rows, and what is not 0 in them.
+#pragma once
+
+#include "listed_rows_cycles.hpp"
+#include "lists.hpp"
+
+namespace snnjax {
+
+template <class Id>
+class ListInputs;
+
+namespace cycles {
+
+// A row: pointers 6, three entries of its header and the starts of shares, the loop over rows 3. A pair of inputs, or
+// one of an odd number: load, comparison with the masks' way to an integer register 2, branch, loop. One that is not 0:
+// test and branch 2, the store of its id and of its value, two counters, the masks once more.
+constexpr Slots listedRow(Slots num_inputs, Slots used, unsigned id_bytes) {
+  return 9 + 3 * store(id_bytes) + startsOf(used) + numbersOf(static_cast<unsigned>(num_inputs)) * 5 +
+         used * (6 + store(id_bytes));
+}
+
+}  // namespace cycles
+
+template <class Id>
+std::uint64_t workerCycles(const ListInputs<Id>& vertex, unsigned worker) {
+  cycles::Slots slots = cycles::entry(8, false) + 2;
+  for (unsigned b = worker; b < vertex.rows; b += vertex.numWorkers()) {
+    const List<Id> list = {&vertex.lists[b * vertex.stride], vertex.num_inputs};
+    slots += cycles::listedRow(vertex.num_inputs, list.spikes(), sizeof(Id));
+  }
+  return slots;
+}
+
+}  // namespace snnjax

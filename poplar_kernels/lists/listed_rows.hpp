@@ -1,0 +1,168 @@
+// Sums over, dots with, and updates of the rows of a matrix that a list names: the loops of all sparse codelets.
+#pragma once
+
+#include "../numbers.hpp"
+#include "lists.hpp"
+
+namespace snnjax {
+
+// Row-major [num_rows + 1, columns]; the last row takes ids out of range.
+template <class T>
+struct ListedRows {
+  T* data;
+  unsigned num_rows, columns;
+
+  template <class Id>
+  T* row(Id id) const {
+    return data + rowOf(id, num_rows) * columns;
+  }
+};
+
+// A value for each listed id, or 1 for all.
+struct Ones {
+  static constexpr bool kSkips = false;
+  float operator[](unsigned) const { return 1.0f; }
+};
+
+template <class T>
+struct Values {
+  static constexpr bool kSkips = true;  // an entry of value 0 adds nothing, whatever its weights
+  const T* data;
+  float operator[](unsigned k) const { return toFloat(data[k]); }
+};
+
+// use(column, numbers, sum_k values[k] * rows[ids[k], column ...]) for kBlocks neighbouring N of columns from `first`.
+template <class N, unsigned kBlocks, class W, class Id, class V, class Use>
+inline void sumBlock(ListedRows<W> rows, const Id* ids, unsigned count, V values, unsigned first, Use&& use) {
+  using Of = Numbers<N>;
+  N sums[kBlocks];
+  for (unsigned i = 0; i < kBlocks; ++i) sums[i] = Of::fill(0.0f);
+  for (unsigned k = 0; k < count; ++k) {
+    const auto* row = rows.row(ids[k]) + first;
+    if constexpr (V::kSkips) {
+      const float value = values[k];
+      if (value == 0.0f) continue;
+      for (unsigned i = 0; i < kBlocks; ++i) sums[i] += value * Of::load(row + i * Of::kCount);
+    } else {
+      for (unsigned i = 0; i < kBlocks; ++i) sums[i] += Of::load(row + i * Of::kCount);
+    }
+  }
+  for (unsigned i = 0; i < kBlocks; ++i) use(first + i * Of::kCount, Of{}, sums[i]);
+}
+
+// The same for all columns. Each column is summed in the order of the list, so both forms give the same bits.
+template <class W, class Id, class V, class Use>
+inline void sumListedRows(ListedRows<W> rows, const Id* ids, unsigned count, V values, Use&& use) {
+  unsigned column = 0;
+#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
+  if (rows.columns == 2) {  // the row's address is its id: no multiplication
+    return sumBlock<float2, 1>(ListedRows<W>{rows.data, rows.num_rows, 2}, ids, count, values, 0, use);
+  }
+  if (rows.columns % 2 == 0) {  // blocks of up to 8 columns, whose sums stay in registers
+    for (; column + 8 <= rows.columns; column += 8) sumBlock<float2, 4>(rows, ids, count, values, column, use);
+    switch (rows.columns - column) {
+      case 6: return sumBlock<float2, 3>(rows, ids, count, values, column, use);
+      case 4: return sumBlock<float2, 2>(rows, ids, count, values, column, use);
+      case 2: return sumBlock<float2, 1>(rows, ids, count, values, column, use);
+      default: return;
+    }
+  }
+#endif
+  for (; column < rows.columns; ++column) sumBlock<float, 1>(rows, ids, count, values, column, use);
+}
+
+// <row, vector>: even and odd columns are summed apart and added at the end, as two lanes would.
+template <class W, class G>
+inline float dotRow(const W* row, const G* vector, unsigned columns) {
+#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
+  if (columns % 2 == 0 && columns > 0) {
+    using Of = Numbers<float2>;
+    float2 sums = Of::load(row) * Of::load(vector);
+    for (unsigned j = 2; j < columns; j += 2) sums += Of::load(row + j) * Of::load(vector + j);
+    return sums[0] + sums[1];
+  }
+#endif
+  float sums[2] = {0.0f, 0.0f};
+  for (unsigned j = 0; j < columns; ++j) {
+    const float product = toFloat(row[j]) * toFloat(vector[j]);
+    sums[j % 2] = j < 2 ? product : sums[j % 2] + product;
+  }
+  return sums[0] + sums[1];
+}
+
+#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
+// use(k, <rows[ids[k]], vector>) for rows of 2 * kPairs columns, with the vector in registers.
+template <unsigned kPairs, class W, class Id, class G, class Use>
+inline void dotShortRows(ListedRows<const W> rows, const Id* ids, unsigned count, const G* vector, Use&& use) {
+  using Of = Numbers<float2>;
+  float2 other[kPairs];
+  for (unsigned i = 0; i < kPairs; ++i) other[i] = Of::load(vector + 2 * i);
+  for (unsigned k = 0; k < count; ++k) {
+    const W* const row = rows.data + rowOf(ids[k], rows.num_rows) * (2 * kPairs);
+    float2 sums = Of::load(row) * other[0];
+    for (unsigned i = 1; i < kPairs; ++i) sums += Of::load(row + 2 * i) * other[i];
+    use(k, sums[0] + sums[1]);
+  }
+}
+#endif
+
+// use(k, <rows[ids[k]], vector>) for every k.
+template <class W, class Id, class G, class Use>
+inline void dotListedRows(ListedRows<const W> rows, const Id* ids, unsigned count, const G* vector, Use&& use) {
+#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
+  if (rows.columns == 2) return dotShortRows<1>(rows, ids, count, vector, use);
+  if (rows.columns == 4) return dotShortRows<2>(rows, ids, count, vector, use);
+  if (rows.columns == 6) return dotShortRows<3>(rows, ids, count, vector, use);
+  if (rows.columns == 8) return dotShortRows<4>(rows, ids, count, vector, use);
+  if (rows.columns == 12) return dotShortRows<6>(rows, ids, count, vector, use);
+#endif
+  for (unsigned k = 0; k < count; ++k) use(k, dotRow(rows.row(ids[k]), vector, rows.columns));
+}
+
+// rows[ids[k], column ...] += values[k] * vector[column ...] for kBlocks neighbouring N of columns from `first`.
+template <class N, unsigned kBlocks, class Id, class V, class G>
+inline void addBlock(ListedRows<float> rows, const Id* ids, Range range, unsigned bound, V values, const G* vector,
+                     unsigned first) {
+  using Of = Numbers<N>;
+  N terms[kBlocks];
+  for (unsigned i = 0; i < kBlocks; ++i) terms[i] = Of::load(vector + first + i * Of::kCount);
+  for (unsigned k = range.first; k < range.last; ++k) {
+    const auto id = static_cast<unsigned>(ids[k]);
+    if (id >= bound) return;
+    float* const row = rows.data + id * rows.columns + first;
+    for (unsigned i = 0; i < kBlocks; ++i) {
+      float* const at = row + i * Of::kCount;
+      if constexpr (V::kSkips) {
+        Of::store(at, Of::load(at) + values[k] * terms[i]);
+      } else {
+        Of::store(at, Of::load(at) + terms[i]);
+      }
+    }
+  }
+}
+
+// rows[ids[k]] += values[k] * vector for the entries in `range`, one after the other: duplicates add. It ends at the
+// first id >= `bound`, which is at most the number of rows.
+template <class Id, class V, class G>
+inline void addToListedRows(ListedRows<float> rows, const Id* ids, Range range, unsigned bound, V values,
+                            const G* vector) {
+  unsigned column = 0;
+#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
+  if (rows.columns == 2) {
+    return addBlock<float2, 1>(ListedRows<float>{rows.data, rows.num_rows, 2}, ids, range, bound, values, vector, 0);
+  }
+  if (rows.columns % 2 == 0) {
+    for (; column + 8 <= rows.columns; column += 8)
+      addBlock<float2, 4>(rows, ids, range, bound, values, vector, column);
+    switch (rows.columns - column) {
+      case 6: return addBlock<float2, 3>(rows, ids, range, bound, values, vector, column);
+      case 4: return addBlock<float2, 2>(rows, ids, range, bound, values, vector, column);
+      case 2: return addBlock<float2, 1>(rows, ids, range, bound, values, vector, column);
+      default: return;
+    }
+  }
+#endif
+  for (; column < rows.columns; ++column) addBlock<float, 1>(rows, ids, range, bound, values, vector, column);
+}
+
+}  // namespace snnjax

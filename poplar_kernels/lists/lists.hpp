@@ -1,0 +1,75 @@
+// The spike lists that vertices read (their record: conventions.hpp).
+#pragma once
+
+#include "../conventions.hpp"
+#include "../workers.hpp"
+
+namespace snnjax {
+
+// Records are not trusted: counts are clamped to the capacity, ids out of range name no row.
+template <class Id>
+struct List {
+  const Id* record;
+  unsigned capacity;
+
+  unsigned spikes() const { return smaller(static_cast<unsigned>(record[kKept]), listed()); }
+  unsigned listed() const { return smaller(static_cast<unsigned>(record[kListed]), capacity); }
+  unsigned trueSpikes() const { return static_cast<unsigned>(record[kTrueSpikes]); }
+  const Id* ids() const { return record + kListHeader; }
+  // The spikes of a worker's share of the neurons.
+  Range spikesOfWorker(unsigned worker) const {
+    const unsigned end = worker + 1 == kShares ? kKept : kStarts + worker;
+    return {worker == 0 ? 0 : smaller(static_cast<unsigned>(record[kStarts + worker - 1]), capacity),
+            smaller(static_cast<unsigned>(record[end]), capacity)};
+  }
+};
+
+inline Range neuronsOfWorker(unsigned num_neurons, unsigned worker) {
+  const unsigned each = neuronsOfShare(num_neurons);
+  return {smaller(worker * each, num_neurons), smaller((worker + 1) * each, num_neurons)};
+}
+
+// Of a record whose first `spikes` ids, which ascend, are written.
+template <class Id>
+inline void writeStarts(Id* record, unsigned spikes, unsigned num_neurons) {
+  const unsigned each = neuronsOfShare(num_neurons);
+  unsigned k = 0, bound = 0;
+  for (unsigned share = 1; share < kShares; ++share) {
+    bound += each;
+    while (k < spikes && static_cast<unsigned>(record[kListHeader + k]) < bound) ++k;
+    record[kStarts + share - 1] = static_cast<Id>(k);
+  }
+}
+
+// The row that an id names in a matrix of `num_rows` rows plus one. That last row serves every id out of range
+// (negative ones too, as unsigned): zeros to read, scratch to write. One `min` instruction replaces a test and a
+// branch.
+template <class Id>
+inline unsigned rowOf(Id id, unsigned num_rows) {
+  return smaller(static_cast<unsigned>(id), num_rows);
+}
+
+// How many of `count` ascending ids lie below `id`. For unsorted ids, some number up to `count`.
+template <class Id>
+inline unsigned numBelow(const Id* ids, unsigned count, unsigned id) {
+  unsigned first = 0;
+  while (count > 0) {
+    const unsigned half_way = count / 2;
+    if (static_cast<unsigned>(ids[first + half_way]) < id) {
+      first += half_way + 1;
+      count -= half_way + 1;
+    } else {
+      count = half_way;
+    }
+  }
+  return first;
+}
+
+// The entries of an ascending group whose ids lie in `rows`.
+template <class Id>
+inline Range entriesWithin(const Id* ids, unsigned count, Range rows) {
+  const unsigned first = numBelow(ids, count, rows.first);
+  return {first, first + numBelow(ids + first, count - first, rows.last)};
+}
+
+}  // namespace snnjax

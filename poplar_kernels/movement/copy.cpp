@@ -1,0 +1,91 @@
+// Elements written without arithmetic: a constant, a transposed copy.
+#include "copy_cycles.hpp"
+
+#include <type_traits>
+
+#include "../fields.hpp"
+#include "../workers.hpp"
+
+namespace snnjax {
+
+namespace {
+
+template <class V, class T>
+std::uint64_t vectorsOf(const V& vertex, unsigned worker) {
+  const Range share = shareOf(vertex.count, worker, kPerVector<T>);
+  return (share.last - share.first + kPerVector<T> - 1) / kPerVector<T>;
+}
+
+}  // namespace
+
+// out = value
+template <class T>
+class Fill : public poplar::MultiVertex {
+ public:
+  Out<T> out;  // [count]
+  unsigned count;
+  T value;
+
+  bool compute(unsigned worker) {
+    const Range share = shareOf(count, worker, kPerVector<T>);
+    unsigned i = share.first;
+    for (; i + 4 * kPerVector<T> <= share.last; i += 4 * kPerVector<T>) {  // unrolled: a store is all that a turn does
+      for (unsigned k = 0; k < 4 * kPerVector<T>; ++k) out[i + k] = value;
+    }
+    for (; i < share.last; ++i) out[i] = value;
+    return true;
+  }
+};
+
+// out[column, row] = in[row, column]
+template <class T>
+class Transpose : public poplar::MultiVertex {
+ public:
+  In<T> in;    // [rows, columns]
+  Out<T> out;  // [columns, rows]
+  unsigned rows, columns;
+
+  bool compute(unsigned worker) {
+    // Shares are ranges of whole words of `out`, so that no two workers write to the same word.
+    const Range share = shareOf(rows * columns, worker, kPerWord<T>);
+    if (share.first == share.last) return true;
+    unsigned column = share.first / rows, row = share.first % rows;
+    for (unsigned i = share.first; i < share.last; ++i) {
+      out[i] = in[row * columns + column];
+      if (++row == rows) {
+        row = 0;
+        ++column;
+      }
+    }
+    return true;
+  }
+};
+
+template <class T>
+std::uint64_t workerCycles(const Fill<T>& vertex, unsigned worker) {
+  return cycles::fill(vectorsOf<Fill<T>, T>(vertex, worker));
+}
+
+template <class T>
+std::uint64_t workerCycles(const Transpose<T>& vertex, unsigned worker) {
+  const Range share = shareOf(vertex.rows * vertex.columns, worker, kPerWord<T>);
+  return cycles::transpose(share.last - share.first, kPerWord<T>);
+}
+
+// Every element type that a tensor may have.
+#define SNNJAX_COPY(T)    \
+  template class Fill<T>; \
+  template class Transpose<T>;
+SNNJAX_COPY(float)
+SNNJAX_COPY(half)
+SNNJAX_COPY(int)
+SNNJAX_COPY(unsigned)
+SNNJAX_COPY(short)
+SNNJAX_COPY(unsigned short)
+SNNJAX_COPY(char)
+SNNJAX_COPY(signed char)
+SNNJAX_COPY(unsigned char)
+SNNJAX_COPY(bool)
+#undef SNNJAX_COPY
+
+}  // namespace snnjax

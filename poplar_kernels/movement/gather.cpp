@@ -1,0 +1,143 @@
+// Rows of a table by index, and a window of rows.
+#include "gather_cycles.hpp"
+
+#include <type_traits>
+
+#include "../fields.hpp"
+#include "../workers.hpp"
+
+namespace snnjax {
+
+namespace {
+
+template <class T>
+void copyRow(const T* from, T* to, unsigned width) {
+  for (unsigned i = 0; i < width; ++i) to[i] = from[i];
+}
+
+// Zeros where there is no such row.
+template <class Table, class T>
+void takeRow(const Table& table, unsigned row, unsigned rows, T* to, unsigned width) {
+  if (row < rows) return copyRow(&table[row * width], to, width);
+  for (unsigned i = 0; i < width; ++i) to[i] = T(0);
+}
+
+}  // namespace
+
+// out[k] = table[ids[k] - first_row], zeros where there is no such row: each tile that holds part of a table looks up
+// its own rows, and their sum is the result. Workers share the ids.
+template <class T, class Id>
+class Gather : public poplar::MultiVertex {
+ public:
+  In<T> table;  // [rows, width]
+  In<Id> ids;   // [count]
+  Out<T> out;   // [count, width]
+  unsigned rows, width, count;
+  unsigned first_row;  // the number of the table's first row
+
+  bool compute(unsigned worker) {
+    const Range share = shareOf(count, worker, rowsPerUnit<T>(width));
+    for (unsigned k = share.first; k < share.last; ++k) {
+      const unsigned row = static_cast<unsigned>(ids[k]) - first_row;  // below it wraps around: out of range too
+      takeRow(table, row, rows, &out[k * width], width);
+    }
+    return true;
+  }
+};
+
+// As Gather, with the starts of windows of one row in place of ids, as StableHLO has them: to those below 0 `from_end`
+// is added, then they are moved into [0, last], the rows of all tables.
+template <class T, class Start>
+class GatherAt : public poplar::MultiVertex {
+ public:
+  In<T> table;       // [rows, width]
+  In<Start> starts;  // [count]
+  Out<T> out;        // [count, width]
+  unsigned rows, width, count;
+  unsigned first_row;  // the number of the table's first row
+  unsigned last, from_end;
+
+  bool compute(unsigned worker) {
+    const Range share = shareOf(count, worker, rowsPerUnit<T>(width));
+    for (unsigned k = share.first; k < share.last; ++k) {
+      const unsigned row = moved(starts[k]) - first_row;
+      takeRow(table, row, rows, &out[k * width], width);
+    }
+    return true;
+  }
+
+ private:
+  unsigned moved(Start start) const {
+    unsigned row = static_cast<unsigned>(start);
+    if constexpr (std::is_signed_v<Start>) {
+      if (start < 0) row += from_end;
+      if (static_cast<Start>(row) < 0) return 0;
+    }
+    return smaller(row, last);
+  }
+};
+
+// out[k] = table[(offset + k) mod rows]: Poplar's dynamicSlice in one dimension, which wraps around. Workers share the
+// rows of `out`.
+template <class T>
+class DynamicSlice : public poplar::MultiVertex {
+ public:
+  In<T> table;                     // [rows, width]
+  poplar::Input<unsigned> offset;  // taken modulo rows
+  Out<T> out;                      // [count, width]
+  unsigned rows, width, count;
+
+  bool compute(unsigned worker) {
+    const Range share = shareOf(count, worker, rowsPerUnit<T>(width));
+    unsigned row = (*offset % rows + share.first) % rows;
+    for (unsigned k = share.first; k < share.last; ++k) {
+      copyRow(&table[row * width], &out[k * width], width);
+      if (++row == rows) row = 0;
+    }
+    return true;
+  }
+};
+
+template <class T, class Id>
+std::uint64_t workerCycles(const Gather<T, Id>& vertex, unsigned worker) {
+  const Range share = shareOf(vertex.count, worker, rowsPerUnit<T>(vertex.width));
+  return cycles::gatherRows(share.last - share.first, vertex.width * sizeof(T));
+}
+
+template <class T, class Start>
+std::uint64_t workerCycles(const GatherAt<T, Start>& vertex, unsigned worker) {
+  const Range share = shareOf(vertex.count, worker, rowsPerUnit<T>(vertex.width));
+  return cycles::gatherRowsAt(share.last - share.first, vertex.width * sizeof(T));
+}
+
+template <class T>
+std::uint64_t workerCycles(const DynamicSlice<T>& vertex, unsigned worker) {
+  const Range share = shareOf(vertex.count, worker, rowsPerUnit<T>(vertex.width));
+  return cycles::sliceRows(share.last - share.first, vertex.width * sizeof(T));
+}
+
+#define SNNJAX_GATHER(T)                    \
+  template class Gather<T, int>;            \
+  template class Gather<T, unsigned>;       \
+  template class Gather<T, unsigned short>; \
+  template class DynamicSlice<T>;
+#define SNNJAX_GATHER_AT(T)        \
+  template class GatherAt<T, int>; \
+  template class GatherAt<T, unsigned>;
+SNNJAX_GATHER_AT(unsigned)
+SNNJAX_GATHER_AT(unsigned short)
+SNNJAX_GATHER_AT(unsigned char)
+#undef SNNJAX_GATHER_AT
+SNNJAX_GATHER(float)
+SNNJAX_GATHER(half)
+SNNJAX_GATHER(int)
+SNNJAX_GATHER(unsigned)
+SNNJAX_GATHER(short)
+SNNJAX_GATHER(unsigned short)
+SNNJAX_GATHER(signed char)
+SNNJAX_GATHER(unsigned char)
+SNNJAX_GATHER(char)
+SNNJAX_GATHER(bool)
+#undef SNNJAX_GATHER
+
+}  // namespace snnjax

@@ -1,0 +1,54 @@
+// New values for table rows by index.
+//
+// Every worker goes through all ids and takes those of its own rows, in their order: so of several new values for one
+// row the last wins, for any number of workers.
+#include "scatter_rows_cycles.hpp"
+
+#include "../fields.hpp"
+#include "../workers.hpp"
+
+namespace snnjax {
+
+// table[ids[k] - first_row] = values[k] where there is such a row.
+template <class T, class Id>
+class ScatterRows : public poplar::MultiVertex {
+ public:
+  InOut<T> table;  // [rows, width]
+  In<Id> ids;      // [count]
+  In<T> values;    // [count, width]
+  unsigned rows, width, count;
+  unsigned first_row;  // the number of the table's first row
+
+  bool compute(unsigned worker) {
+    const Range own = shareOf(rows, worker, rowsPerUnit<T>(width));
+    forEachOwnRow(ids, count, first_row, own, [&](unsigned k, unsigned row) {
+      for (unsigned i = 0; i < width; ++i) table[row * width + i] = values[k * width + i];
+    });
+    return true;
+  }
+};
+
+template <class T, class Id>
+std::uint64_t workerCycles(const ScatterRows<T, Id>& vertex, unsigned worker) {
+  const Range own = shareOf(vertex.rows, worker, rowsPerUnit<T>(vertex.width));
+  const unsigned found = countOwnRows(vertex.ids, vertex.count, vertex.first_row, own);
+  return cycles::scatterRows(vertex.count, found, vertex.width * sizeof(T));
+}
+
+#define SNNJAX_SCATTER(T)                  \
+  template class ScatterRows<T, int>;      \
+  template class ScatterRows<T, unsigned>; \
+  template class ScatterRows<T, unsigned short>;
+SNNJAX_SCATTER(float)
+SNNJAX_SCATTER(half)
+SNNJAX_SCATTER(int)
+SNNJAX_SCATTER(unsigned)
+SNNJAX_SCATTER(short)
+SNNJAX_SCATTER(unsigned short)
+SNNJAX_SCATTER(signed char)
+SNNJAX_SCATTER(unsigned char)
+SNNJAX_SCATTER(char)
+SNNJAX_SCATTER(bool)
+#undef SNNJAX_SCATTER
+
+}  // namespace snnjax

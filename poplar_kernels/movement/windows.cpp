@@ -1,0 +1,83 @@
+// Windows of consecutive rows that start at a row known only at run time. A window that would reach beyond the table is
+// moved back into it.
+#include "windows_cycles.hpp"
+
+#include "../fields.hpp"
+#include "../workers.hpp"
+
+namespace snnjax {
+
+namespace {
+
+// The first row of a window of `count` of `rows` rows.
+unsigned firstRow(unsigned start, bool is_signed, unsigned rows, unsigned count) {
+  if (is_signed && start > 0x7fffffff) return 0;
+  return smaller(start, rows - count);
+}
+
+}  // namespace
+
+// out[k] = table[first + k]. Workers share the rows of `out`.
+template <class T>
+class SliceWindow : public poplar::MultiVertex {
+ public:
+  In<T> table;                    // [rows, width]
+  poplar::Input<unsigned> start;  // or the bits of an int
+  Out<T> out;                     // [count, width], count at most rows
+  unsigned rows, width, count;
+  bool is_signed;
+
+  bool compute(unsigned worker) {
+    const Range share = shareOf(count * width, worker, kPerVector<T>);
+    const T* const from = &table[firstRow(*start, is_signed, rows, count) * width];
+    for (unsigned i = share.first; i < share.last; ++i) out[i] = from[i];
+    return true;
+  }
+};
+
+// table[first + k] = values[k]. Workers share the values, in units such that no two write to the same word.
+template <class T>
+class UpdateWindow : public poplar::MultiVertex {
+ public:
+  InOut<T> table;                 // [rows, width]
+  poplar::Input<unsigned> start;  // or the bits of an int
+  In<T> values;                   // [count, width], count at most rows
+  unsigned rows, width, count;
+  bool is_signed;
+
+  bool compute(unsigned worker) {
+    const unsigned first = firstRow(*start, is_signed, rows, count) * width;
+    const Range own = share(worker, first);
+    for (unsigned i = own.first; i < own.last; ++i) table[i] = values[i - first];
+    return true;
+  }
+  // Elements of the table, in whole vectors of it.
+  Range share(unsigned worker, unsigned first) const {
+    const unsigned begin = first / kPerVector<T> * kPerVector<T>;
+    const Range vectors = shareOf(first + count * width - begin, worker, kPerVector<T>);
+    return {larger(first, begin + vectors.first), larger(first, begin + vectors.last)};
+  }
+  unsigned firstElement() const { return firstRow(*start, is_signed, rows, count) * width; }
+};
+
+template <class T>
+std::uint64_t workerCycles(const SliceWindow<T>& vertex, unsigned worker) {
+  const Range share = shareOf(vertex.count * vertex.width, worker, kPerVector<T>);
+  return cycles::window(share.last - share.first, vertex.width, sizeof(T), false);
+}
+
+template <class T>
+std::uint64_t workerCycles(const UpdateWindow<T>& vertex, unsigned worker) {
+  const Range own = vertex.share(worker, vertex.firstElement());
+  return cycles::window(own.last - own.first, vertex.width, sizeof(T), true);
+}
+
+#define SNNJAX_WINDOW(T)         \
+  template class SliceWindow<T>; \
+  template class UpdateWindow<T>;
+SNNJAX_WINDOW(unsigned)
+SNNJAX_WINDOW(unsigned short)
+SNNJAX_WINDOW(unsigned char)
+#undef SNNJAX_WINDOW
+
+}  // namespace snnjax

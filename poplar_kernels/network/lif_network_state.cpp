@@ -1,0 +1,176 @@
+// lif_network: what a state carries from call to call: the last spikes of a recurrent layer and their gradient, the
+// gradients of the first states. Each runs once, outside of the loops over time.
+#include "../fields.hpp"
+#include "../lists/lists.hpp"
+#include "membrane_gradient.hpp"
+
+namespace snnjax {
+
+// The records of all steps at a home, and the end of each sequence.
+template <class Id>
+struct LastRecord {
+  const Id* history;  // [num_steps, rows, stride]
+  unsigned rows, stride, capacity, num_steps;
+
+  // Of sequence `b`, which has `steps` > 0 steps.
+  List<Id> of(unsigned b, unsigned steps) const {
+    return {history + ((smaller(steps, num_steps) - 1) * rows + b) * stride, capacity};
+  }
+};
+
+// Dense rows of the listed spikes of each sequence's last step.
+template <class Id>
+class LastSpikes : public poplar::MultiVertex {
+ public:
+  In<Id> list;           // [num_steps, rows, stride], records
+  In<unsigned> lengths;  // [rows], steps of each sequence
+  // [rows, num_neurons]; on entry the spikes before the first step, which stay those of a sequence without steps
+  InOut<float> last;
+  unsigned rows, stride, capacity, num_neurons, num_steps;
+
+  bool compute(unsigned worker) {
+    const LastRecord<Id> records = {&list[0], rows, stride, capacity, num_steps};
+    for (unsigned b = worker; b < rows; b += numWorkers()) {
+      if (lengths[b] == 0) continue;
+      float* const row = &last[b * num_neurons];
+      for (unsigned j = 0; j < num_neurons; ++j) row[j] = 0.0f;
+      const List<Id> own = records.of(b, lengths[b]);
+      for (unsigned k = 0; k < own.spikes(); ++k) {
+        const auto id = static_cast<unsigned>(own.ids()[k]);
+        if (id < num_neurons) row[id] = 1.0f;
+      }
+    }
+    return true;
+  }
+};
+
+// Where the gradient of the last spikes goes: to the neurons that the last step lists.
+template <class Id>
+class LastSpikesGradient : public poplar::MultiVertex {
+ public:
+  In<Id> list;           // [num_steps, rows, stride], records
+  In<unsigned> lengths;  // [rows], steps of each sequence
+  // [rows, num_neurons], of the last spikes; what is left are those before the first step of sequences without steps
+  InOut<float> g;
+  Out<float> g_listed;  // [rows, num_neurons], 0 where not listed
+  unsigned rows, stride, capacity, num_neurons, num_steps;
+
+  bool compute(unsigned worker) {
+    const LastRecord<Id> records = {&list[0], rows, stride, capacity, num_steps};
+    for (unsigned b = worker; b < rows; b += numWorkers()) {
+      const unsigned first = b * num_neurons;
+      for (unsigned i = first; i < first + num_neurons; ++i) g_listed[i] = 0.0f;
+      if (lengths[b] == 0) continue;
+      const List<Id> own = records.of(b, lengths[b]);
+      for (unsigned k = 0; k < own.listed(); ++k) {
+        const auto id = static_cast<unsigned>(own.ids()[k]);
+        if (id < num_neurons) g_listed[first + id] = g[first + id];
+      }
+      for (unsigned i = first; i < first + num_neurons; ++i) g[i] = 0.0f;
+    }
+    return true;
+  }
+};
+
+// From the gradient of the last spikes to those of the last states and of the threshold.
+template <bool has_second>
+class LifLastGradient : public poplar::MultiVertex {
+ public:
+  In<float> g_spikes;        // [batch, neurons], of the last step's listed spikes
+  In<float> threshold;       // [neurons]
+  In<float> membranes;       // [batch, neurons], after the last step
+  InOut<float> g_last;       // [batch, neurons], gradient of the last membrane, is accumulated
+  InOut<float> g_threshold;  // [batch, neurons], is accumulated
+  unsigned batch, neurons;
+  unsigned char surrogate;  // enum Surrogate
+  float slope;
+  // Of neurons whose second state raises their threshold; of the others spikes are none of its.
+  If<has_second, In<float>> second;         // [kSecondConstants, neurons], neuron.hpp
+  If<has_second, In<float>> w;              // [batch, neurons], after the last step
+  If<has_second, InOut<float>> g_last_w;    // [batch, neurons], gradient of the last second state, is accumulated
+  If<has_second, InOut<float>> g_coupling;  // [batch, neurons], of threshold_coupling, is accumulated
+  static constexpr bool kHasSecond = has_second, raises = true;
+
+  bool compute(unsigned worker) {
+    for (unsigned b = worker; b < batch; b += numWorkers()) {
+      forEachNumber(neurons, [&](unsigned j, auto numbers) { addGradients(b * neurons + j, j, numbers); });
+    }
+    return true;
+  }
+
+ private:
+  template <class Of>
+  void addGradients(unsigned i, unsigned j, Of numbers) {
+    const StateRow states = stateRow(*this, 0);
+    const auto x = Of::load(states.v + i) - raisedThreshold(*this, states, i, j, numbers);
+    const auto g = maskedProduct(Of::load(&g_spikes[i]), surrogateDerivative(x, surrogate, slope));
+    Of::store(&g_last[i], Of::load(&g_last[i]) + g);
+    Of::store(&g_threshold[i], Of::load(&g_threshold[i]) - g);
+    if constexpr (has_second) {
+      const auto coupling = SecondOf<LifLastGradient, Of>(*this, j, numbers)[ThresholdCoupling];
+      Of::store(&g_last_w[i], Of::load(&g_last_w[i]) - coupling * g);
+      Of::store(&g_coupling[i], Of::load(&g_coupling[i]) - g * Of::load(states.w + i));
+    }
+  }
+};
+
+// The gradients of the first states, after the step t = 0: what came through the reset of that step, and what came
+// directly where there was no step. Runs once, after the loop over time.
+template <bool has_second>
+class LifFirstGradient : public poplar::MultiVertex {
+ public:
+  In<float> g_v;             // [batch, neurons], gradient of the membrane after its reset, of the first step
+  In<float> g_last;          // [batch, neurons], gradient of the last membrane, the part not yet added
+  In<float> threshold;       // [neurons]
+  In<float> membranes;       // [batch, neurons], before the first step: row 0 of the history
+  Out<float> g_first;        // [batch, neurons]
+  InOut<float> g_threshold;  // [batch, neurons], the share of the first reset is added
+  unsigned batch, neurons;
+  unsigned char reset, surrogate;  // enum Reset, enum Surrogate
+  bool detach_reset;
+  float slope;
+  // Of neurons with a second state.
+  If<has_second, In<float>> second;         // [kSecondConstants, neurons], neuron.hpp
+  If<has_second, In<float>> w;              // [batch, neurons], before the first step
+  If<has_second, In<float>> g_w;            // [batch, neurons], gradient of the second state of the first step
+  If<has_second, In<float>> g_last_w;       // [batch, neurons], of the last one, the part not yet added
+  If<has_second, Out<float>> g_first_w;     // [batch, neurons]
+  If<has_second, InOut<float>> g_coupling;  // [batch, neurons], of threshold_coupling, is accumulated
+  static constexpr bool kHasSecond = has_second, raises = true;
+
+  bool compute(unsigned worker) {
+    for (unsigned b = worker; b < batch; b += numWorkers()) {
+      forEachNumber(neurons, [&](unsigned j, auto numbers) { writeGradients(b * neurons + j, j, numbers); });
+    }
+    return true;
+  }
+
+ private:
+  template <class Of>
+  void writeGradients(unsigned i, unsigned j, Of numbers) {
+    const StateRow states = stateRow(*this, 0);
+    const auto v = Of::load(states.v + i), limit = raisedThreshold(*this, states, i, j, numbers);
+    auto g = throughReset(Of::load(&g_v[i]), v, limit, reset, detach_reset, surrogate, slope);
+    if constexpr (has_second) {
+      const SecondOf<LifFirstGradient, Of> own(*this, j, numbers);
+      const auto g_next = Of::load(&g_w[i]);
+      const auto through_spike = maskedProduct(own[WJump] * g_next, surrogateDerivative(v - limit, surrogate, slope));
+      g.v += through_spike + own[WMembrane] * g_next;
+      g.threshold -= through_spike;
+      const auto g_own = Of::load(&g_last_w[i]) + own[WDecay] * g_next + own[ThresholdCoupling] * g.threshold;
+      Of::store(&g_first_w[i], g_own);
+      Of::store(&g_coupling[i], Of::load(&g_coupling[i]) + g.threshold * Of::load(states.w + i));
+    }
+    Of::store(&g_first[i], Of::load(&g_last[i]) + g.v);
+    Of::store(&g_threshold[i], Of::load(&g_threshold[i]) + g.threshold);
+  }
+};
+
+template class LifFirstGradient<false>;
+template class LifFirstGradient<true>;
+template class LifLastGradient<false>;
+template class LifLastGradient<true>;
+template class LastSpikes<unsigned short>;
+template class LastSpikesGradient<unsigned short>;
+
+}  // namespace snnjax

@@ -1,0 +1,173 @@
+// lif_network, recurrent layers, forward: a step of the neurons of a tile, and the lists of what they fire, which the
+// next step reads.
+#include "../fields.hpp"
+#include "../lists/listed_rows.hpp"
+#include "../lists/spike_lists.hpp"
+#include "neuron_rows.hpp"
+
+namespace snnjax {
+
+// A step of own neurons, from the currents of a block of steps and the spikes of the step before. Workers share the
+// numbers of all samples, in pairs.
+template <class W, bool has_second>
+class LifRecurrentStep : public poplar::MultiVertex {
+ public:
+  In<unsigned> lists;    // [batch, parts, stride], what RankSpikes kept of the own spikes of the step before
+  In<W> weights;         // [rows, neurons], recurrent ones
+  In<float> current;     // [batch, num_steps, neurons], without the bias
+  In<float> first;       // [batch, neurons], what the spikes before the first step add to it in that step
+  In<float> bias;        // [neurons]
+  In<float> decay;       // [neurons]
+  In<float> gain;        // [neurons]
+  In<float> threshold;   // [neurons]
+  In<unsigned> lengths;  // [batch], steps of each sequence
+  poplar::Input<unsigned> block, iteration;
+  // [all steps + 1, batch, neurons], row 0 before the first step; [batch, neurons] if no history is kept
+  InOut<float> membranes;
+  InOut<float> counts;  // [batch, neurons], true spikes so far
+  Out<float> v;         // [batch, num_steps, neurons], membranes for the selection; -inf past the end of a sequence
+  Out<float> sent;      // [batch, neurons], membranes of those that fire, -inf of others
+  unsigned num_steps, batch, parts, stride, neurons;  // num_steps: of a block
+  unsigned char reset;                                // enum Reset
+  bool keep_history;
+  // Of neurons with a second state.
+  If<has_second, In<float>> second;  // [kSecondConstants, neurons], neuron.hpp
+  If<has_second, InOut<float>> w;    // as the membranes, but for `keep_second` in place of `keep_history`
+  If<has_second, Out<float>> raise;  // as v, threshold_coupling * w; nothing unless it `raises` thresholds
+  If<has_second, bool> keep_second, raises;
+  static constexpr bool kHasSecond = has_second;
+
+  bool compute(unsigned worker) {
+    if (*iteration >= num_steps) return true;
+    const unsigned t = *block * num_steps + *iteration;
+    forEachOwnNumber(batch, neurons, worker, [&](unsigned b, unsigned j, auto numbers) {
+      const unsigned row = b * num_steps + *iteration;
+      const NeuronRows<LifRecurrentStep> own(*this, t, b, row);
+      if (t < lengths[b]) {
+        const auto fired =
+            own.advance(j, numbers, numbers.load(&current[row * neurons + j]) + recurrent(t, b, j, numbers));
+        numbers.store(&sent[b * neurons + j], choose(fired, numbers.load(&v[row * neurons + j])));
+      } else {
+        own.freeze(j, numbers);
+        numbers.store(&sent[b * neurons + j], numbers.fill(kNeverListed));
+      }
+    });
+    return true;
+  }
+
+  // Rows that a sample reads.
+  unsigned listed(unsigned b) const {
+    unsigned rows = 0;
+    for (unsigned part = 0; part < parts; ++part) {
+      for (const unsigned* row = &lists[(b * parts + part) * stride]; *row != kNoRow; ++row) ++rows;
+    }
+    return rows;
+  }
+
+ private:
+  template <class Of>
+  auto recurrent(unsigned t, unsigned b, unsigned j, Of numbers) const {
+    if (t == 0) return numbers.load(&first[b * neurons + j]);
+    auto sum = numbers.fill(0.0f);
+    const unsigned* list = &lists[b * parts * stride];
+    for (unsigned part = 0; part < parts; ++part, list += stride) {
+      for (unsigned k = 0; list[k] != kNoRow; ++k) sum += numbers.load(&weights[list[k] + j]);
+    }
+    return sum;
+  }
+
+  static float choose(float fired, float v) { return fired != 0.0f ? v : kNeverListed; }
+#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
+  static float2 choose(float2 fired, float2 v) { return float2{choose(fired[0], v[0]), choose(fired[1], v[1])}; }
+#endif
+};
+
+// The spikes of neighbouring blocks of a layer in one sample, listed by workers: each has its share of the neurons. A
+// list is a count, then where the rows of its neurons begin in a tile's weights: the ids times the columns of a block.
+class ListSpikes : public poplar::MultiVertex {
+ public:
+  In<float> sent;        // [pairs of neurons of the blocks, 2], of LifRecurrentStep
+  Out<unsigned> rows;    // [workers, 1 + slots]
+  Out<float> membranes;  // [workers, slots]
+  unsigned pairs, first_id, columns, slots;
+
+  bool compute(unsigned worker) {
+    const Range own = quickShareOf(pairs, worker);
+    unsigned* const list = &rows[worker * (1 + slots)];
+    unsigned found = 0;
+    const auto offer = [&](unsigned i) {
+      if (!(sent[i] > kNeverListed)) return;
+      membranes[worker * slots + found] = sent[i];
+      list[++found] = (first_id + i) * columns;
+    };
+    for (unsigned pair = own.first; pair < own.last; ++pair) {
+      offer(2 * pair);
+      offer(2 * pair + 1);
+    }
+    list[0] = found;
+    return true;
+  }
+};
+
+// Joins the lists of workers; of more spikes than slots those that the fair rule prefers, at the slots of their ranks.
+class JoinSpikes : public poplar::MultiVertex {
+ public:
+  In<unsigned> rows;          // [workers, 1 + slots], of ListSpikes
+  In<float> membranes;        // [workers, slots]
+  Out<unsigned> joined_rows;  // [1 + capacity]
+  Out<float> joined;          // [capacity]
+  unsigned slots, capacity, columns;
+
+  bool compute(unsigned worker) {
+    const SpikeLists from = lists();
+    const unsigned total = from.countBefore(numWorkers()), first = from.countBefore(worker);
+    if (worker == 0) joined_rows[0] = smaller(total, capacity);
+    for (unsigned k = 0; k < from.count(worker); ++k) {
+      const float v = from.membrane(worker, k);
+      const unsigned row = from.row(worker, k), slot = total <= capacity ? first + k : from.rankOf(v, row);
+      if (slot >= capacity) continue;
+      joined_rows[1 + slot] = row;
+      joined[slot] = v;
+    }
+    return true;
+  }
+
+  SpikeLists lists() const { return {&rows[0], &membranes[0], numWorkers(), slots, columns}; }
+};
+
+// Of the spikes of a part those that are among the first `limit` of all parts, by the fair rule. What is kept comes
+// first, and kNoRow ends it.
+class RankSpikes : public poplar::MultiVertex {
+ public:
+  In<unsigned> rows;    // [parts, 1 + slots], of JoinSpikes
+  In<float> membranes;  // [parts, slots]
+  Out<unsigned> list;   // [1 + slots]
+  unsigned parts, own, slots, limit, columns;
+
+  bool compute(unsigned worker) {
+    const SpikeLists all = lists();
+    const unsigned count = all.count(own);
+    const bool fits = all.countBefore(parts) <= limit;
+    const Range share = quickShareOf(count, worker);
+    if (worker == 0) list[count] = kNoRow;
+    for (unsigned k = share.first; k < share.last; ++k) {
+      const float v = all.membrane(own, k);
+      const unsigned row = all.row(own, k);
+      if (fits) {
+        list[k] = row;
+      } else {  // the kept ones of a part are its own first ones
+        list[all.numPreferred(own, v, row)] = all.rankOf(v, row) < limit ? row : kNoRow;
+      }
+    }
+    return true;
+  }
+
+  SpikeLists lists() const { return {&rows[0], &membranes[0], parts, slots, columns}; }
+};
+
+template class LifRecurrentStep<float, false>;
+template class LifRecurrentStep<float, true>;
+template class LifRecurrentStep<half, false>;
+template class LifRecurrentStep<half, true>;
+
+}  // namespace snnjax

@@ -1,0 +1,145 @@
+// lif_network, recurrent layers, backward: a step of the gradients of a tile's neurons, and of the spikes that its
+// currents read.
+#include "../fields.hpp"
+#include "../lists/listed_rows.hpp"
+#include "constants_gradient.hpp"
+#include "neuron_rows.hpp"
+
+namespace snnjax {
+
+// Where each own neuron stands in the list of each row, `capacity` if nowhere. Blocks of steps come from the last to
+// the first: what the first row of one lists fired in the last step of the next.
+class SlotsOfNeurons : public poplar::MultiVertex {
+ public:
+  // [batch, num_steps, stride], records (lists.hpp): that of a row lists the spikes of the step before
+  In<unsigned short> lists;
+  // [batch, num_steps + 1, neurons], the last row that of the block after this one: on entry its first row is there
+  InOut<unsigned short> slots;
+  unsigned num_steps, batch, stride, capacity, first_id, neurons;  // num_steps: of a block; neurons: even
+
+  bool compute(unsigned worker) {
+    unsigned t = worker;
+    for (unsigned b = 0; b < batch; ++b, t -= num_steps) {
+      for (; t < num_steps; t += numWorkers()) find(b, t);
+    }
+    return true;
+  }
+
+ private:
+  void find(unsigned b, unsigned t) {
+    unsigned short* const own = &slots[(b * (num_steps + 1) + t) * neurons];
+    for (unsigned j = 0; t == 0 && j < neurons; ++j) own[num_steps * neurons + j] = own[j];
+    for (unsigned j = 0; j < neurons; ++j) own[j] = static_cast<unsigned short>(capacity);
+    const List<unsigned short> list = {&lists[(b * num_steps + t) * stride], capacity};
+    for (unsigned k = 0; k < list.listed(); ++k) {
+      const unsigned j = static_cast<unsigned>(list.ids()[k]) - first_id;
+      if (j < neurons) own[j] = static_cast<unsigned short>(k);
+    }
+  }
+};
+
+// The gradients of the currents of a step. Time runs backwards: a block's last step comes in iteration 0.
+template <bool has_second, bool learns>
+class LifRecurrentGradient : public poplar::MultiVertex {
+ public:
+  In<float> g_spikes;          // [batch, num_steps, neurons], gradient of own listed spikes but through own currents
+  In<unsigned short> slots;    // [batch, num_steps + 1, neurons], of SlotsOfNeurons, by the step after
+  In<float> sums;              // [parts, batch, capacity], what the currents of the next step mean to the spikes
+  In<float> g_counts;          // [batch, neurons], gradient of the true spike counts
+  In<float> decay;             // [neurons]
+  In<float> gain;              // [neurons]
+  In<float> threshold;         // [neurons]
+  In<float> second_threshold;  // [neurons]
+  In<unsigned> lengths;        // [batch], steps of each sequence
+  poplar::Input<unsigned> block, iteration;
+  In<float> membranes;                   // [all steps + 1, batch, neurons], row t + 1 after step t
+  InOut<float> g_v;                      // [batch, neurons], of the membrane after its reset, of the step after
+  InOut<float> g_last;                   // [batch, neurons], gradient of the last membrane; zeroed once added
+  Out<float> g_current;                  // [batch, num_steps, neurons], gain * g_v, 0 past the end
+  InOut<float> g_bias;                   // [batch, neurons], sum of g_current over time
+  If<learns, InOut<float>> g_decay;      // [batch, neurons], summed over time, as the two below
+  If<learns, InOut<float>> g_threshold;  // [batch, neurons]
+  If<learns, InOut<float>> g_gain;       // [batch, neurons]; 0 where no current can be recovered
+  unsigned num_steps, batch, neurons, parts, capacity;  // num_steps: of a block
+  unsigned char reset, surrogate;                       // enum Reset, enum Surrogate
+  bool detach_reset;
+  float slope;
+  // Of neurons with a second state.
+  If<has_second, In<float>> second;                 // [kSecondConstants, neurons], neuron.hpp
+  If<has_second, In<float>> w;                      // as the membranes; nothing unless it `raises` thresholds
+  If<has_second, InOut<float>> g_w;                 // as g_v
+  If<has_second, InOut<float>> g_last_w;            // as g_last
+  If<has_second && learns, InOut<float>> g_second;  // [kSecondConstants, batch, neurons], summed over time
+  If<has_second, bool> raises;                      // a layer that learns reads `w` in any case
+  static constexpr bool kHasSecond = has_second;
+
+  bool compute(unsigned worker) {
+    const unsigned own_step = num_steps - 1 - *iteration;
+    if (own_step >= num_steps) return true;
+    const unsigned t = *block * num_steps + own_step;
+    forEachOwnNumber(batch, neurons, worker, [&](unsigned b, unsigned j, auto numbers) {
+      const unsigned i = b * neurons + j, at = (b * num_steps + own_step) * neurons + j;
+      if (t >= lengths[b]) {
+        numbers.store(&g_current[at], numbers.fill(0.0f));
+        return;
+      }
+      const auto g_own = numbers.load(&g_spikes[at]) + recurrent(b, at + (b + 1) * neurons, numbers);
+      const StateRow after = stateRow(*this, t + 1);
+      const auto g = membraneGradient(*this, after, g_own, i, j, numbers, at);
+      if constexpr (learns) addConstantsGradients(*this, stateRow(*this, t), after, g, i, j, numbers);
+    });
+    return true;
+  }
+
+ private:
+  float ofNeuron(unsigned b, unsigned at) const {
+    const unsigned slot = slots[at];
+    float sum = 0.0f;
+    if (slot >= capacity) return sum;
+    for (unsigned part = 0; part < parts; ++part) sum += sums[(part * batch + b) * capacity + slot];
+    return sum;
+  }
+  float recurrent(unsigned b, unsigned at, Numbers<float>) const { return ofNeuron(b, at); }
+#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
+  float2 recurrent(unsigned b, unsigned at, Numbers<float2>) const {
+    return float2{ofNeuron(b, at), ofNeuron(b, at + 1)};
+  }
+#endif
+};
+
+// dots[b, k] = <weights[id], g_current[b]> of each listed id: what the currents of a step mean to the spikes of the
+// step before. Workers share the entries of each list.
+template <class W>
+class StepDots : public poplar::MultiVertex {
+ public:
+  In<unsigned short> lists;  // [batch, num_steps, stride], records: that of a row lists the spikes of the step before
+  In<W> weights;             // [num_inputs + 1, neurons], last row zeros
+  In<float> g_current;       // [batch, num_steps, neurons]
+  Out<float> dots;           // [batch, capacity]; past the listed ones anything
+  poplar::Input<unsigned> iteration;
+  unsigned num_steps, batch, stride, capacity, num_inputs, neurons;  // num_steps: of a block
+
+  bool compute(unsigned worker) {
+    const unsigned t = num_steps - 1 - *iteration;
+    if (t >= num_steps) return true;
+    const ListedRows<const W> rows = {&weights[0], num_inputs, neurons};
+    for (unsigned b = 0; b < batch; ++b) {
+      const unsigned row = b * num_steps + t;
+      const List<unsigned short> list = {&lists[row * stride], capacity};
+      const Range own = quickShareOf(list.listed(), worker);
+      float* const to = &dots[b * capacity + own.first];
+      dotListedRows(rows, list.ids() + own.first, own.last - own.first, &g_current[row * neurons],
+                    [&](unsigned k, float dot) { to[k] = dot; });
+    }
+    return true;
+  }
+};
+
+template class LifRecurrentGradient<false, false>;
+template class LifRecurrentGradient<false, true>;
+template class LifRecurrentGradient<true, false>;
+template class LifRecurrentGradient<true, true>;
+template class StepDots<float>;
+template class StepDots<half>;
+
+}  // namespace snnjax

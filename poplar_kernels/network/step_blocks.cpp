@@ -1,0 +1,60 @@
+// Blocks of time steps on the tiles: rows of a history, and the counter of a loop.
+#include "../fields.hpp"
+#include "../workers.hpp"
+
+namespace snnjax {
+
+// row = history[block - back]; zeros where there is no such block
+template <class T>
+class LoadBlock : public poplar::MultiVertex {
+ public:
+  In<T> history;  // [num_blocks, width]
+  Out<T> row;     // [width]
+  poplar::Input<unsigned> block;
+  unsigned num_blocks, back, width;
+
+  bool compute(unsigned worker) {
+    const unsigned from = *block - back;
+    const Range own = shareOf(width, worker, kPerVector<T>);
+    for (unsigned i = own.first; i < own.last; ++i) {
+      row[i] = from < num_blocks ? history[from * width + i] : static_cast<T>(0.0f);
+    }
+    return true;
+  }
+};
+
+// history[block] = row
+template <class T>
+class StoreBlock : public poplar::MultiVertex {
+ public:
+  In<T> row;         // [width]; of 16-bit elements even, so that blocks begin at whole words
+  InOut<T> history;  // [num_blocks, width]
+  poplar::Input<unsigned> block;
+  unsigned num_blocks, width;
+
+  bool compute(unsigned worker) {
+    if (*block >= num_blocks) return true;
+    const Range own = shareOf(width, worker, kPerVector<T>);
+    for (unsigned i = own.first; i < own.last; ++i) history[*block * width + i] = row[i];
+    return true;
+  }
+};
+
+// The counter of a loop, one on each tile.
+class Advance : public poplar::Vertex {
+ public:
+  poplar::InOut<unsigned> counter;
+  unsigned by;  // may wrap around: counts down
+
+  bool compute() {
+    *counter += by;
+    return true;
+  }
+};
+
+template class LoadBlock<float>;
+template class LoadBlock<unsigned short>;
+template class StoreBlock<float>;
+template class StoreBlock<unsigned short>;
+
+}  // namespace snnjax

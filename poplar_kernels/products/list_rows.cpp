@@ -1,0 +1,146 @@
+// lif_network: products with the lists of all samples and steps of a block at once, a row for each; and those lists as
+// dense rows, for the matrix unit.
+#include "../fields.hpp"
+#include "../lists/listed_rows.hpp"
+
+namespace snnjax {
+
+// The value of each entry of a row, or 1.
+template <bool valued, class V>
+inline auto valuesOf([[maybe_unused]] const V& vertex, [[maybe_unused]] unsigned row) {
+  if constexpr (valued) {
+    return Values<float>{&vertex.values[row * vertex.capacity]};
+  } else {
+    return Ones{};
+  }
+}
+
+// current[row] = sum of the rows of weights that the spikes of its list name, times their values.
+template <class W, class Id, bool valued>
+class RowsCurrent : public poplar::MultiVertex {
+ public:
+  In<Id> lists;                  // [rows, stride], records of the layer below (lists.hpp)
+  If<valued, In<float>> values;  // [rows, capacity], 0: adds nothing whatever the weights
+  In<W> weights;                 // [num_inputs + 1, neurons], last row zeros
+  Out<float> current;            // [rows, neurons], without the bias
+  unsigned rows, stride, capacity, num_inputs, neurons;
+
+  bool compute(unsigned worker) {
+    const ListedRows<const W> matrix = {&weights[0], num_inputs, neurons};
+    for (unsigned row = worker; row < rows; row += numWorkers()) {
+      const List<Id> list = {&lists[row * stride], capacity};
+      float* const sums = &current[row * neurons];
+      sumListedRows(matrix, list.ids(), list.spikes(), valuesOf<valued>(*this, row),
+                    [&](unsigned j, auto numbers, auto sum) { numbers.store(sums + j, sum); });
+    }
+    return true;
+  }
+};
+
+// dots[row, k] = <weights[id], g_current[row]> of each listed id.
+template <class W, class Id>
+class RowsDots : public poplar::MultiVertex {
+ public:
+  In<Id> lists;         // [rows, stride], records of the layer below
+  In<W> weights;        // [num_inputs + 1, neurons], last row zeros
+  In<float> g_current;  // [rows, neurons]
+  Out<float> dots;      // [rows, capacity]
+  unsigned rows, stride, capacity, num_inputs, neurons;
+
+  bool compute(unsigned worker) {
+    const ListedRows<const W> matrix = {&weights[0], num_inputs, neurons};
+    for (unsigned row = worker; row < rows; row += numWorkers()) {
+      const List<Id> list = {&lists[row * stride], capacity};
+      dotListedRows(matrix, list.ids(), list.listed(), &g_current[row * neurons],
+                    [&](unsigned k, float dot) { dots[row * capacity + k] = dot; });
+    }
+    return true;
+  }
+};
+
+// dense[row, id] = sum of the values of the spikes of a list that name `id`, 0 of others. Workers share the inputs of
+// each row; lists ascend.
+template <class Id, bool valued>
+class RowsDense : public poplar::MultiVertex {
+ public:
+  In<Id> lists;                  // [rows, stride], records of the layer below
+  If<valued, In<float>> values;  // [rows, capacity]
+  Out<float> dense;              // [rows, num_inputs]
+  unsigned rows, stride, capacity, num_inputs;
+
+  bool compute(unsigned worker) {
+    const Range own = neuronsOfWorker(num_inputs, worker);
+    for (unsigned row = 0; row < rows; ++row) {
+      float* const to = &dense[row * num_inputs];
+      for (unsigned i = own.first; i < own.last; ++i) to[i] = 0.0f;
+      const List<Id> list = {&lists[row * stride], capacity};
+      const auto values_of_row = valuesOf<valued>(*this, row);
+      const Range spikes = list.spikesOfWorker(worker);
+      for (unsigned k = spikes.first; k < spikes.last; ++k) {
+        const auto id = static_cast<unsigned>(list.ids()[k]);
+        if (id - own.first >= own.last - own.first) break;  // of the next worker, or in disorder
+        to[id] += values_of_row[k];
+      }
+    }
+    return true;
+  }
+};
+
+// g_weights[id] += sum over rows of value * g_current[row], for the spikes of each list, which ascend. Workers share
+// the rows of the gradient.
+template <class Id, bool valued>
+class RowsGradient : public poplar::MultiVertex {
+ public:
+  In<Id> lists;                                          // [rows, stride], records, ids of spikes ascending
+  If<valued, In<float>> values;                          // [rows, capacity]
+  In<float> g_current;                                   // [rows, neurons]
+  InOut<float> g_weights;                                // [num_inputs + 1, neurons], the last row is not touched
+  unsigned rows, stride, capacity, num_inputs, neurons;  // neurons: even
+
+  bool compute(unsigned worker) {
+    for (unsigned row = 0; row < rows; ++row) {
+      const List<Id> list = {&lists[row * stride], capacity};
+      add(list.ids(), list.spikesOfWorker(worker), row);
+    }
+    return true;
+  }
+
+ private:
+  // The entries of a row, up to the first id out of range.
+  void add(const Id* ids, Range entries, unsigned row) {
+    const ListedRows<float> matrix = {&g_weights[0], num_inputs, neurons};
+    const float* const vector = &g_current[row * neurons];
+    const auto values_of_row = valuesOf<valued>(*this, row);
+#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
+    const auto addPairs = [&]<unsigned kPairs>(unsigned column) {
+      addBlock<float2, kPairs>(matrix, ids, entries, num_inputs, values_of_row, vector, column);
+    };
+    unsigned j = 0;
+    for (; j + 12 <= neurons; j += 12) addPairs.template operator()<6>(j);
+    switch (neurons - j) {
+      case 10: return addPairs.template operator()<5>(j);
+      case 8: return addPairs.template operator()<4>(j);
+      case 6: return addPairs.template operator()<3>(j);
+      case 4: return addPairs.template operator()<2>(j);
+      case 2: return addPairs.template operator()<1>(j);
+      default: return;
+    }
+#else
+    for (unsigned j = 0; j < neurons; ++j)
+      addBlock<float, 1>(matrix, ids, entries, num_inputs, values_of_row, vector, j);
+#endif
+  }
+};
+
+template class RowsCurrent<float, unsigned short, false>;
+template class RowsCurrent<float, unsigned short, true>;
+template class RowsCurrent<half, unsigned short, false>;
+template class RowsCurrent<half, unsigned short, true>;
+template class RowsDots<float, unsigned short>;
+template class RowsDots<half, unsigned short>;
+template class RowsDense<unsigned short, false>;
+template class RowsDense<unsigned short, true>;
+template class RowsGradient<unsigned short, false>;
+template class RowsGradient<unsigned short, true>;
+
+}  // namespace snnjax

@@ -1,0 +1,90 @@
+// spike_matmul: out[b] = sum_k values[b, k] * weights[ids[b, k]], and its exact backward pass. A tile holds some
+// columns of the weights.
+#include "../fields.hpp"
+#include "../lists/listed_rows.hpp"
+
+namespace snnjax {
+
+template <class W, class Id>
+class SpikeMatmul : public poplar::MultiVertex {
+ public:
+  In<Id> ids;     // [rows, capacity], out of range: contributes nothing
+  In<W> values;   // [rows, capacity], 0: adds nothing whatever the weights
+  In<W> weights;  // [num_inputs + 1, outputs], last row zeros
+  Out<W> out;     // [rows, outputs]
+  unsigned rows, capacity, num_inputs, outputs;
+
+  bool compute(unsigned worker) {
+    const ListedRows<const W> matrix = {&weights[0], num_inputs, outputs};
+    const Range own = shareOf(rows, worker, rowsPerUnit<W>(outputs));
+    for (unsigned b = own.first; b < own.last; ++b) {
+      W* const sums = &out[b * outputs];
+      sumListedRows(matrix, &ids[b * capacity], capacity, Values<W>{&values[b * capacity]},
+                    [&](unsigned j, auto numbers, auto sum) { numbers.store(sums + j, sum); });
+    }
+    return true;
+  }
+};
+
+// d_values[b, k] = <weights[ids[b, k]], g[b]>: over the tile's columns, so a partial sum where columns are spread.
+template <class W, class Id>
+class SpikeMatmulValuesGradient : public poplar::MultiVertex {
+ public:
+  In<Id> ids;           // [rows, capacity]
+  In<W> weights;        // [num_inputs + 1, outputs], last row zeros
+  In<W> g;              // [rows, outputs]
+  Out<float> d_values;  // [rows, capacity]
+  unsigned rows, capacity, num_inputs, outputs;
+
+  bool compute(unsigned worker) {
+    const ListedRows<const W> matrix = {&weights[0], num_inputs, outputs};
+    const Range own = shareOf(rows, worker);
+    for (unsigned b = own.first; b < own.last; ++b) {
+      float* const dots = &d_values[b * capacity];
+      dotListedRows(matrix, &ids[b * capacity], capacity, &g[b * outputs],
+                    [&](unsigned k, float dot) { dots[k] = dot; });
+    }
+    return true;
+  }
+};
+
+// d_weights[ids[b, k]] += values[b, k] * g[b], for ids in any order: each worker goes through all lists and takes the
+// ids of its share of the rows. Sums are floats; a cast at the end rounds to half.
+template <class W, class Id>
+class SpikeMatmulWeightsGradient : public poplar::MultiVertex {
+ public:
+  In<Id> ids;              // [rows, capacity]
+  In<W> values;            // [rows, capacity]
+  In<W> g;                 // [rows, outputs]
+  InOut<float> d_weights;  // [num_inputs + 1, outputs], the last row is not touched
+  unsigned rows, capacity, num_inputs, outputs;
+
+  bool compute(unsigned worker) {
+    const ListedRows<float> matrix = {&d_weights[0], num_inputs, outputs};
+    const Range own = shareOf(num_inputs, worker);
+    for (unsigned b = 0; b < rows; ++b) {
+      const Values<W> of_row = {&values[b * capacity]};
+      const Id* const list = &ids[b * capacity];
+      for (unsigned k = 0; k < capacity; ++k) {
+        if (static_cast<unsigned>(list[k]) - own.first >= own.last - own.first) continue;
+        addToListedRows(matrix, list, Range{k, k + 1}, own.last, of_row, &g[b * outputs]);
+      }
+    }
+    return true;
+  }
+};
+
+template class SpikeMatmul<float, unsigned short>;
+template class SpikeMatmul<float, int>;
+template class SpikeMatmul<half, unsigned short>;
+template class SpikeMatmul<half, int>;
+template class SpikeMatmulValuesGradient<float, unsigned short>;
+template class SpikeMatmulValuesGradient<float, int>;
+template class SpikeMatmulValuesGradient<half, unsigned short>;
+template class SpikeMatmulValuesGradient<half, int>;
+template class SpikeMatmulWeightsGradient<float, unsigned short>;
+template class SpikeMatmulWeightsGradient<float, int>;
+template class SpikeMatmulWeightsGradient<half, unsigned short>;
+template class SpikeMatmulWeightsGradient<half, int>;
+
+}  // namespace snnjax

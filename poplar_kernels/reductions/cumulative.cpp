@@ -1,0 +1,51 @@
+// Running sums, products, maxima and minima along rows.
+#include "cumulative_cycles.hpp"
+
+#include "../combine.hpp"
+#include "../fields.hpp"
+#include "../workers.hpp"
+
+namespace snnjax {
+
+// out[r, i] = Op of before[r] and in[r, 0 .. i], or in[r, i .. length - 1] if `reverse`. Workers share the rows.
+template <class Op, class T>
+class Cumulative : public poplar::MultiVertex {
+ public:
+  In<T> in;                   // [rows, length]
+  In<Accumulator<T>> before;  // [rows], or [1] if not `continues`
+  Out<T> out;                 // [rows, length]
+  unsigned rows, length;
+  bool continues, reverse;
+
+  bool compute(unsigned worker) {
+    const Range own = shareOf(rows, worker, rowsPerUnit<T>(length));
+    for (unsigned row = own.first; row < own.last; ++row) {
+      Accumulator<T> result = continues ? before[row] : Op::template kNeutral<Accumulator<T>>;
+      for (unsigned k = 0; k < length; ++k) {
+        const unsigned i = row * length + (reverse ? length - 1 - k : k);
+        result = Op::of(result, static_cast<Accumulator<T>>(in[i]));
+        out[i] = static_cast<T>(result);
+      }
+    }
+    return true;
+  }
+};
+
+template <class Op, class T>
+std::uint64_t workerCycles(const Cumulative<Op, T>& vertex, unsigned worker) {
+  const Range own = shareOf(vertex.rows, worker, rowsPerUnit<T>(vertex.length));
+  return cycles::cumulative(own.last - own.first, vertex.length, sizeof(T));
+}
+
+#define SNNJAX_CUMULATIVE(Op)           \
+  template class Cumulative<Op, float>; \
+  template class Cumulative<Op, half>;  \
+  template class Cumulative<Op, int>;   \
+  template class Cumulative<Op, unsigned>;
+SNNJAX_CUMULATIVE(Sum)
+SNNJAX_CUMULATIVE(Product)
+SNNJAX_CUMULATIVE(Largest)
+SNNJAX_CUMULATIVE(Smallest)
+#undef SNNJAX_CUMULATIVE
+
+}  // namespace snnjax

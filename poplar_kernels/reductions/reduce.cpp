@@ -1,0 +1,129 @@
+// Reductions of the middle dimension: [outer, rows, inner] -> [outer, inner]. Sums of halves are accumulated as floats.
+#include "reduce_cycles.hpp"
+
+#include <type_traits>
+
+#include "../combine.hpp"
+#include "../fields.hpp"
+#include "../workers.hpp"
+
+namespace snnjax {
+
+namespace {
+
+template <class T>
+constexpr cycles::Element kElementOf = std::is_same_v<T, float>  ? cycles::Element::Float
+                                       : std::is_same_v<T, half> ? cycles::Element::Half
+                                                                 : cycles::Element::Integer;
+
+}  // namespace
+
+template <class Op, class T, class Result>
+class Reduce : public poplar::MultiVertex {
+ public:
+  In<T> in;         // [outer, rows, inner]
+  Out<Result> out;  // [outer, inner]
+  unsigned outer, rows, inner;
+
+  bool compute(unsigned worker) {
+    const Range share = shareOf(outer * inner, worker, larger(2, kPerWord<Result>));
+    if (share.first == share.last) return true;
+    if (inner == 1) {
+      for (unsigned i = share.first; i < share.last; ++i) out[i] = static_cast<Result>(ofRow(&in[i * rows]));
+      return true;
+    }
+    unsigned column = share.first % inner, first = share.first / inner * rows * inner;
+    for (unsigned i = share.first; i < share.last;) {
+      const unsigned taken = ofColumns(&in[first + column], &out[i]);
+      i += taken;
+      column += taken;
+      if (column == inner) {
+        column = 0;
+        first += rows * inner;
+      }
+    }
+    return true;
+  }
+
+ private:
+  using A = Accumulator<T>;
+  static constexpr A kNeutral = Op::template kNeutral<A>;
+
+#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
+  static constexpr bool kInPairs = std::is_same_v<A, float>;
+  template <class Pair>  // compiled for sums of floats alone
+  static Pair ofPair(Pair sum, Pair x) {
+    return Pair{Op::of(sum[0], x[0]), Op::of(sum[1], x[1])};
+  }
+#endif
+
+  // Over contiguous numbers; even and odd places are reduced apart, as in two lanes.
+  A ofRow(const T* from) const {
+    A even = kNeutral, odd = kNeutral;
+#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
+    if constexpr (kInPairs) {
+      if (rows % 2 == 0) {
+        float2 pair = {kNeutral, kNeutral};
+        for (unsigned row = 0; row < rows; row += 2) pair = ofPair(pair, Numbers<float2>::load(from + row));
+        return Op::Join::of(pair[0], pair[1]);
+      }
+    }
+#endif
+    for (unsigned row = 0; row < rows; ++row) {
+      A& result = row % 2 == 0 ? even : odd;
+      result = Op::of(result, static_cast<A>(from[row]));
+    }
+    return Op::Join::of(even, odd);
+  }
+
+  // Over numbers `inner` apart: one column, or two neighbours. Returns the number of columns.
+  unsigned ofColumns(const T* from, Result* to) const {
+#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
+    if constexpr (kInPairs) {
+      if (inner % 2 == 0) {
+        float2 pair = {kNeutral, kNeutral};
+        for (unsigned row = 0; row < rows; ++row) pair = ofPair(pair, Numbers<float2>::load(from + row * inner));
+        Numbers<float2>::store(to, pair);
+        return 2;
+      }
+    }
+#endif
+    A result = kNeutral;
+    for (unsigned row = 0; row < rows; ++row) result = Op::of(result, static_cast<A>(from[row * inner]));
+    *to = static_cast<Result>(result);
+    return 1;
+  }
+};
+
+template <class Op, class T, class Result>
+std::uint64_t workerCycles(const Reduce<Op, T, Result>& vertex, unsigned worker) {
+  const Range share = shareOf(vertex.outer * vertex.inner, worker, larger(2, kPerWord<Result>));
+  return cycles::reduce(share.last - share.first, vertex.rows, vertex.inner, kElementOf<T>);
+}
+
+#define SNNJAX_REDUCE_NUMBER(Op)           \
+  template class Reduce<Op, float, float>; \
+  template class Reduce<Op, float, half>;  \
+  template class Reduce<Op, half, float>;  \
+  template class Reduce<Op, half, half>;   \
+  template class Reduce<Op, int, int>;     \
+  template class Reduce<Op, unsigned, unsigned>;
+SNNJAX_REDUCE_NUMBER(Sum)
+SNNJAX_REDUCE_NUMBER(SquareSum)
+SNNJAX_REDUCE_NUMBER(Product)
+SNNJAX_REDUCE_NUMBER(Largest)
+SNNJAX_REDUCE_NUMBER(Smallest)
+#undef SNNJAX_REDUCE_NUMBER
+template class Reduce<AllOf, bool, bool>;
+template class Reduce<AnyOf, bool, bool>;
+template class Reduce<BitAnd, unsigned, unsigned>;
+template class Reduce<BitAnd, unsigned char, unsigned char>;
+template class Reduce<BitXor, unsigned, unsigned>;
+template class Reduce<BitXor, unsigned char, unsigned char>;
+#define SNNJAX_REDUCE_BITS(T) template class Reduce<BitOr, T, T>;
+SNNJAX_REDUCE_BITS(unsigned)
+SNNJAX_REDUCE_BITS(unsigned short)
+SNNJAX_REDUCE_BITS(unsigned char)
+#undef SNNJAX_REDUCE_BITS
+
+}  // namespace snnjax

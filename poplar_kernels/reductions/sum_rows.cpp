@@ -1,0 +1,47 @@
+// The sum over rows: of the partial dot products of many tiles, of the gradients of all samples.
+#include "../fields.hpp"
+#include "../numbers.hpp"
+#include "../workers.hpp"
+
+namespace snnjax {
+
+// out[j] = sum_r in[r, j], row by row in order. Workers share columns: pairs, four of which are summed at once.
+class SumRows : public poplar::MultiVertex {
+ public:
+  In<float> in;    // [rows, columns]
+  Out<float> out;  // [columns]
+  unsigned rows, columns;
+
+  bool compute(unsigned worker) {
+    const Range own = ownColumns(worker);
+    unsigned j = own.first;
+#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
+    if (columns % 2 == 0) {
+      for (; j + 8 <= own.last; j += 8) sumColumns<float2, 4>(j);
+      for (; j < own.last; j += 2) sumColumns<float2, 1>(j);
+    }
+#endif
+    for (; j < own.last; ++j) sumColumns<float, 1>(j);
+    return true;
+  }
+
+  Range ownColumns(unsigned worker) const {
+    const Range pairs = quickShareOf((columns + 1) / 2, worker);
+    return {smaller(2 * pairs.first, columns), smaller(2 * pairs.last, columns)};
+  }
+
+ private:
+  template <class N, unsigned kCount>
+  void sumColumns(unsigned j) {
+    using Of = Numbers<N>;
+    N sums[kCount];
+    for (unsigned i = 0; i < kCount; ++i) sums[i] = Of::fill(0.0f);
+    const float* at = &in[j];
+    for (unsigned r = 0; r < rows; ++r, at += columns) {
+      for (unsigned i = 0; i < kCount; ++i) sums[i] += Of::load(at + i * Of::kCount);
+    }
+    for (unsigned i = 0; i < kCount; ++i) Of::store(&out[j + i * Of::kCount], sums[i]);
+  }
+};
+
+}  // namespace snnjax

@@ -1,0 +1,160 @@
+"""`simulate` with plastic synapses: beside the functions of `snnjax.plasticity`, and what it refuses."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import chex
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from snnjax import Synapses, simulate, simulation_state
+from snnjax._types import State
+from snnjax.plasticity import STDP, ShortTerm, STDPTraces, short_term, stdp
+from tests.ops.common import jit
+from tests.ops.simulation.test_errors import CELLS, HINT, WEIGHTS, call
+from tests.ops.simulation.test_simulate import PULSES, STEPS, each_implementation, plastic_network, run
+
+
+@each_implementation
+@pytest.mark.parametrize("seed, receptors", [(2, 2), (5, 1)])
+def test_plasticity_is_that_of_its_steps(seed: int, receptors: int, implementation: str) -> None:
+    """Beside the functions of `snnjax.plasticity` between calls of one step; rounding of so many steps."""
+    (cells, synapses, weights, state, key), options = plastic_network(seed, 33, receptors, shared=False)
+    own = {"key": key, "steps": 1, "capacity": 33, "implementation": implementation}
+    rule, short_rule = options.pop("stdp"), options.pop("short_term")
+    currents = jnp.full((STEPS, 33), 6.0) if options["currents"] is None else options["currents"]
+    options["currents"] = currents
+
+    def steps(weights: Any, state: State) -> Any:
+        traces, short = state.traces, state.short_term
+        state = state._replace(traces=None, short_term=None)
+        for t in range(STEPS):
+            release = (short.used + short_rule.use * (1 - short.used)) * short.available
+            sent = weights * jnp.take(release, synapses.sources(), mode="fill", fill_value=0)
+            given = options | own | {"currents": currents[t : t + 1]}
+            out, state = simulate(cells, synapses, sent, state, **given)
+            spikes = out.spikes[0]
+            weights, traces = stdp(weights, traces, spikes, spikes, rule, synapses=synapses)
+            short, _ = short_term(short, spikes, short_rule)
+        return weights, state._replace(traces=traces, short_term=short)
+
+    changed, after = jit(steps)(weights, state)
+    rules = {"stdp": rule, "short_term": short_rule, "steps": STEPS}
+    out, got = run(cells, synapses, weights, state, **(options | own | rules))
+    assert int(out.counts.sum()) > 20
+    assert jnp.sum(changed != weights) > 10
+    chex.assert_trees_all_close((out.weights, got), (changed, after), rtol=1e-5, atol=1e-5)
+
+
+@each_implementation
+def test_pairs_change_weights_as_in_the_textbook(implementation: str) -> None:
+    """By rate times exp(-distance / tau) for each pair of spikes, in float64; rounding of 40 steps."""
+    steps, size, dt, taus, rates = 40, 5, 1.0, (20.0, 30.0), (0.01, 0.012)
+    rng = np.random.default_rng(0)
+    spikes = rng.random((steps, size)) < 0.2
+    fed = {"leak": jnp.zeros(1), "gain": jnp.ones(1), "effect": jnp.zeros((1, 1))}  # the currents alone
+    cells, synapses = dataclasses.replace(PULSES, **fed), Synapses.from_mask(np.ones((size, size), bool))
+    rule = STDP((float(np.exp(-dt / taus[0])), float(np.exp(-dt / taus[1]))), rates, (-9.0, 9.0))
+    options: dict[str, Any] = {"steps": steps, "implementation": implementation, "stdp": rule}
+    state = simulation_state(cells, size, stdp=True)
+    out, _ = run(
+        cells, synapses, jnp.zeros(size**2), state, currents=jnp.asarray(spikes, jnp.float32), **options
+    )
+    np.testing.assert_array_equal(out.counts, spikes.sum(axis=0))
+    late = dt * (
+        np.arange(steps)[None, :] - np.arange(steps)[:, None]
+    )  # of the second spike behind the first
+    stronger, weaker = (
+        np.where(late > 0, rate * np.exp(-late / tau), 0) for rate, tau in zip(rates, taus, strict=True)
+    )
+    train = spikes.astype(float)
+    exact = train.T @ stronger @ train - train.T @ weaker.T @ train
+    np.testing.assert_allclose(out.weights, exact.reshape(-1), atol=1e-6)
+
+
+PLASTIC = simulation_state(CELLS, 3, stdp=True, short_term=True)
+
+
+def plastic(**changed: Any) -> Any:
+    return call(**({"state": PLASTIC, "stdp": STDP(), "short_term": ShortTerm(0.5, (0.5, 0.0))} | changed))
+
+
+ERRORS: list[tuple[Callable[[], Any], str]] = [
+    (
+        lambda: call(stdp=STDP()),
+        "simulate: `state.traces` must be given with `stdp`, got None. Call simulation_state with stdp=True.",
+    ),
+    (
+        lambda: call(state=PLASTIC, stdp=STDP()),
+        "simulate: `state.short_term` must be None without `short_term`, got a ShortTermState. Call simulation_state "
+        "with short_term=False.",
+    ),
+    (
+        lambda: plastic(state=PLASTIC._replace(traces=STDPTraces(jnp.zeros(3), jnp.zeros(2)))),
+        f"simulate: `state.traces.after` must have shape [neurons] = [3], got [2]. {HINT}",
+    ),
+    (
+        lambda: plastic(weights=WEIGHTS.astype(jnp.bfloat16)),
+        "simulate: `weights` must be float32 or float64 with `stdp`, got bfloat16: small changes would be lost. "
+        "Cast them.",
+    ),
+    (
+        lambda: plastic(stdp=0.1),
+        "simulate: `stdp` must be an STDP, got a float. Make it with snnjax.plasticity.STDP.",
+    ),
+    (
+        lambda: plastic(stdp=STDP(decay=20.0)),
+        "simulate: `stdp.decay` must be between 0 and 1, got 20.0. A decay is exp(-dt / tau).",
+    ),
+    (
+        lambda: plastic(stdp=STDP(rates=0.1)),  # type: ignore[arg-type]
+        "simulate: `stdp.rates` must be a pair of numbers, got 0.1. Pass both.",
+    ),
+    (
+        lambda: plastic(stdp=STDP(rates=(0.1, np.inf))),
+        "simulate: `stdp.rates` must hold finite numbers, got inf. Pass floats.",
+    ),
+    (
+        lambda: plastic(stdp=STDP(bounds=(1.0, 0.0))),
+        "simulate: `stdp.bounds` must ascend, got (1, 0). Pass the smallest weight first.",
+    ),
+    (
+        lambda: plastic(weights=WEIGHTS.at[4].set(-9.0), stdp=STDP()),
+        "simulate: `weights` must be within `stdp.bounds`, (0, 1), if they are plastic, got -9. Pass others, or "
+        "stdp.plastic without these weights.",
+    ),
+    (
+        lambda: plastic(stdp=STDP(plastic=jnp.ones(9))),
+        "simulate: `stdp.plastic` must be an array of bool, got float32[9]. Compare something.",
+    ),
+    (
+        lambda: plastic(stdp=STDP(plastic=jnp.ones(8, bool))),
+        "simulate: `stdp.plastic` must have shape [synapses] = [9], got [8]. Give it the shape of the weights.",
+    ),
+    (
+        lambda: plastic(short_term=0.5),
+        "simulate: `short_term` must be a ShortTerm, got a float. Make it with snnjax.plasticity.ShortTerm.",
+    ),
+    (
+        lambda: plastic(short_term=ShortTerm(1.5, (0.5, 0.5))),
+        "simulate: `short_term.use` must be between 0 and 1, got 1.5. It is a share.",
+    ),
+    (
+        lambda: plastic(short_term=ShortTerm(0.5, (0.5, jnp.ones(2)))),
+        "simulate: `short_term.decay` must be a scalar or have shape [neurons] = [3], got [2]. Pass one value, or one "
+        "per neuron.",
+    ),
+    (
+        lambda: plastic(short_term=ShortTerm(0.5, 0.5)),  # type: ignore[arg-type]
+        "simulate: `short_term.decay` must be a pair of numbers, got 0.5. Pass both.",
+    ),
+]
+
+
+@pytest.mark.parametrize("function, message", ERRORS)
+def test_wrong_rule_or_state_says_so(function: Callable[[], Any], message: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        function()
+    assert str(caught.value) == message

@@ -1,0 +1,29 @@
+"""The type checker that compares every annotation of snnjax with the values in a running test.
+
+`jaxtyping.install_import_hook("snnjax", "tests.project.type_checker.check")` decorates each function with it. Two
+things differ from plain beartype:
+
+- Arguments are checked after the body has run, together with the result, so that the library's own message about
+  a wrong argument comes first (tests assert it word for word). What no message caught is caught here.
+- Constructors of dataclasses are not checked: JAX rebuilds them around anything (None, axis numbers, float0).
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from beartype import BeartypeConf, FrozenDict, beartype
+from jax import export
+
+# An int is also a length that `jax.export` leaves open.
+_lengths = FrozenDict({int: int | type(export.symbolic_shape("a")[0])})
+# The numeric tower lets an int stand where a float is annotated, as Python itself does.
+_beartype = beartype(conf=BeartypeConf(is_pep484_tower=True, hint_overrides=_lengths))
+
+
+def check(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function` with its annotations checked, or unchanged if they must not be."""
+    # jaxtyping calls this twice: for the arguments only, recognised by the result Any, and for everything after the
+    # call.
+    arguments_only = function.__annotations__.get("return") is Any
+    constructor = function.__name__ == "__init__"
+    return function if arguments_only or constructor else _beartype(function)

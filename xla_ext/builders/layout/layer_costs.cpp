@@ -1,0 +1,275 @@
+#include "builders/layout/layer_costs.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "builders/layout/placement.hpp"
+#include "planner/product_plan.hpp"
+#include "poplar_kernels/conventions.hpp"
+
+namespace snnjax::builders {
+namespace {
+
+constexpr double kExchangeBytes = 4;  // that a tile receives in a cycle
+// Code of exchanges, on the fullest tile, for each block of neurons that it hears: fitted to what the model counts.
+constexpr double kExchangeCode = 120;
+// Of a block of steps and layer, forward and backward: supersteps, and what each costs before any work is done.
+constexpr double kSupersteps = 14, kSuperstep = 400;
+
+// Samples and steps of a group, of all blocks.
+double rowsOf(const Work& work, Choice choice) { return double{1} * samplesOf(work, choice.groups) * work.steps(); }
+double rowsOfWorker(const Work& work, Choice choice) {
+  return work.blocks * std::ceil(double{1} * samplesOf(work, choice.groups) * work.block_steps / kWorkers);
+}
+
+// Slots of the busiest worker, and bytes that a tile receives.
+struct Load {
+  double slots = 0, bytes = 0;
+
+  Load& operator+=(const Load& other) {
+    slots += other.slots;
+    bytes += other.bytes;
+    return *this;
+  }
+  double cycles() const { return slots * kWorkers + bytes / kExchangeBytes; }
+};
+
+// Whether blocks of columns may be those of a user's array, on a tile each.
+bool isInPlace(const Work& work, Choice choice) { return work.neurons % choice.columns == 0; }
+
+// Of all steps: the gradients of a matrix, which are 0 at first. Workers share its rows; the busiest has more entries
+// than the others.
+Load gradientOf(const Work& work, const Product& product, Choice choice) {
+  constexpr double kBusiest = 1.15;
+  const double matrix = (product.inputs + 1) * choice.columns, rows = rowsOf(work, choice);
+  const double pairs = choice.columns / 2.0, blocks = std::ceil(pairs / 6);
+  Load load;
+  load.slots += rows * (14 + 5 * blocks + pairs + kBusiest * product.listed / kWorkers * (6 * blocks + 2 * pairs));
+  load.slots += matrix / 2 / kWorkers * 1.25;
+  if (choice.groups == 1) return load;
+  load.slots += matrix / choice.groups / 2 / kWorkers * (3 + 1.25 * choice.groups);
+  load.bytes += matrix * kWord * (isInPlace(work, choice) ? 2 : 1);  // the sums go on to one tile then
+  return load;
+}
+
+// Of all steps: the currents of the inputs and their gradients.
+double inputOf(const Work& work, Choice choice) {
+  const Product& product = work.input;
+  const double pairs = choice.columns / 2.0, blocks = std::ceil(pairs / 4);
+  const double rows_of_worker = rowsOfWorker(work, choice);
+  const double entry = 4 * blocks + pairs + (product.valued ? 3 * blocks : 0);
+  const double values = product.valued ? kWord * static_cast<double>(product.capacity) : 0,
+               lists = rowsOf(work, choice) * (2.0 * static_cast<double>(product.record) + values),
+               bytes = lists + (product.inputs + 1) * choice.columns * static_cast<double>(work.weight_bytes);
+  const Load currents = {rows_of_worker * (20 + 5 * blocks + product.listed * entry), bytes};
+  // For the unit weights leave the tiles of the layer, and their gradient comes back, row by row.
+  constexpr double kMessage = 3;
+  const double moved = product.inputs * (choice.columns + kMessage) / choice.groups;
+  double cycles = choice.currents_on_unit ? work.units[choice.share].currents.cycles + moved : currents.cycles();
+  if (!work.learns) return cycles;
+  cycles += choice.gradient_on_unit ? work.units[choice.share].gradient.cycles + moved
+                                    : gradientOf(work, product, choice).cycles() + lists / kExchangeBytes;
+  if (!product.sends_gradient) return cycles;
+  return cycles + Load{rows_of_worker * (30 + product.listed * (9 + 3 * pairs)), bytes}.cycles();
+}
+
+// [m, k] times [k, n] on the matrix unit, as poplin is expected to divide it: partial sums are variables.
+UnitProduct productOf(const NetworkPlan& plan, double share, std::size_t m, std::size_t k, std::size_t n) {
+  const auto bytes = static_cast<std::size_t>(share * static_cast<double>(plan.bytes_per_tile));
+  const planner::ProductPlan division = planner::planProduct({m, k, n}, {plan.num_tiles, bytes});
+  const double block = kWord * static_cast<double>(division.m_block * division.n_block);
+  const double sums = division.k_parts > 1 ? block * (1 + 1.0 / static_cast<double>(division.k_parts)) : block;
+  // Of exchanges: rows of both operands come one by one.
+  const auto code = static_cast<double>(division.code + planner::kMessageCode * division.steps() *
+                                                            (division.m_block + division.n_block));
+  // The operand of the neurons comes in pieces of their columns, about four; each element is transposed,
+  // there or before.
+  constexpr double kPiece = 3.0 / 4, kTransposed = 2;
+  const double operand = static_cast<double>(division.k_block * division.n_block) * (1 + kPiece + kTransposed);
+  return {.cycles = division.cycles + operand, .bytes = {sums + code, static_cast<double>(division.bytes) - block}};
+}
+
+// The products of a layer's inputs there: rows are made dense at their homes, and for the gradient both operands are
+// transposed over all tiles.
+Unit unitOf(const NetworkPlan& plan, const Work& work, double share) {
+  constexpr double kTransposed = 9, kPhase = 300;  // cycles of an element, its message included, and of a superstep
+  const auto inputs = static_cast<std::size_t>(work.input.inputs);
+  const double rows = plan.blockRows(), neurons = work.neurons,
+               row = static_cast<double>(work.home_rows) * work.input.inputs;
+  const double operands = (work.input.inputs + neurons) * rows / work.tiles;
+  Unit unit = {productOf(plan, share, plan.blockRows(), inputs, work.neurons),
+               productOf(plan, share, inputs, plan.blockRows(), work.neurons)};
+  unit.currents.cycles += kPhase + row + neurons * rows / work.tiles;
+  unit.gradient.cycles += 3 * kPhase + row + kTransposed * operands + 2 * neurons * work.input.inputs / work.tiles;
+  unit.currents.bytes.kept += row * kWord;
+  unit.gradient.bytes.kept += (row + operands) * kWord;
+  return unit;
+}
+
+// Of a step: the loop of a recurrent layer, with its exchanges.
+double stepOf(const Work& work, const Product& product, Choice choice) {
+  constexpr double kExchange = 300, kSet = 40, kFields = 40;
+  const unsigned samples = samplesOf(work, choice.groups), blocks = ceilDivide(work.neurons, choice.columns);
+  const double pairs = choice.columns / 2.0;
+  const double numbers = std::ceil(samples * pairs / kWorkers), each = samples * product.listed / kWorkers;
+  const PartsPlan parts = planParts(blocks, choice.columns, static_cast<unsigned>(product.capacity), samples);
+  Load load = {5 * kFields + numbers * (60 + 6 * parts.count + 4 * product.listed), 0};
+  load.bytes += double{1} * samples * parts.count * (1 + parts.slots) * kWord;
+  double cycles = 3 * kExchange + 4 * kSet + parts.cycles;
+  if (work.learns) {
+    const unsigned entries = samples * static_cast<unsigned>(product.capacity);
+    cycles += 2 * kExchange + 3 * kSet + planSums(blocks, entries).cycles;
+    load.slots += 3 * kFields + numbers * 70 + std::ceil(each) * (8 + 2 * pairs);
+  }
+  return load.cycles() + cycles;
+}
+
+// Of a matrix and the lists that multiply it. Weights, and the sum of their gradients, are those of a user's arrays, or
+// copies of these spread over the groups; each group has the gradient of its own samples. Weights travel to the tiles
+// of all groups that read lists, and stay there in a loop.
+Bytes bytesOf(const Work& work, const Product& product, Choice choice, bool in_loop) {
+  const double rows = rowsOf(work, choice) / work.blocks, matrix = (product.inputs + 1) * choice.columns;
+  const bool in_place = isInPlace(work, choice);
+  const double share = in_place ? 1 : 1.0 / choice.groups;
+  const double entries = static_cast<double>(product.capacity) * kWord;
+  const auto weight_bytes = static_cast<double>(work.weight_bytes);
+  Bytes bytes = {matrix * (weight_bytes + (work.learns ? kWord : 0)) * share,
+                 rows * static_cast<double>(product.record) * 2};
+  if (!in_place) bytes.kept += product.inputs * work.neurons * (weight_bytes + (work.learns ? kWord : 0)) / work.tiles;
+  if (!choice.currents_on_unit || (work.learns && !choice.gradient_on_unit) || product.sends_gradient) {
+    if (choice.groups > 1) (in_loop ? bytes.kept : bytes.buffer) += matrix * weight_bytes;
+    if (product.valued) bytes.buffer += rows * entries;
+  }
+  if (choice.groups > 1 && work.learns && !choice.gradient_on_unit) {
+    bytes.kept += matrix * kWord * (1 + (in_place ? 1.0 / choice.groups : 0));
+    bytes.buffer = std::max(bytes.buffer, matrix * kWord);  // a part of it from each group
+  }
+  if (!product.sends_gradient) return bytes;
+  bytes.kept += rows * entries;
+  // The dot products of all blocks arrive to be summed.
+  const double sums = rows * choice.groups / work.tiles * entries * ceilDivide(work.neurons, choice.columns);
+  bytes.buffer = std::max(bytes.buffer, sums);
+  return bytes;
+}
+
+Product productOf(const ListPlan& list, bool sends_gradient) {
+  return {.inputs = static_cast<double>(list.num_neurons),
+          .listed = static_cast<double>(list.listed),
+          .capacity = list.capacity,
+          .record = list.stride,
+          .dense = list.dense,
+          .valued = list.valued,
+          .sends_gradient = sends_gradient};
+}
+
+// Currents and membranes to select from; backward the gradients of currents and spikes. Thresholds that second states
+// raise.
+std::size_t statesOfBlock(const NetworkPlan& plan, std::size_t l) {
+  const bool raises = l < plan.options.layers.size() && plan.options.layers[l].neuron.raises_threshold;
+  return (plan.options.keeps_record ? 4U : 2U) + (raises ? 1U : 0U);
+}
+
+}  // namespace
+
+std::size_t rowsAtHome(const NetworkPlan& plan) { return ceilDivide(plan.blockRows(), plan.num_tiles); }
+
+unsigned samplesOf(const Work& work, unsigned groups) { return ceilDivide(work.batch, groups); }
+
+Work workOf(const NetworkPlan& plan, std::size_t l) {
+  const NetworkOptions& options = plan.options;
+  const bool is_readout = l == options.layers.size(),
+             is_last = l + (options.outputs > 0 ? 0 : 1) == options.layers.size();
+  const bool keeps_second = !is_readout && options.layers[l].neuron.second_state && plan.keepsSecond(l);
+  Work work = {.input = productOf(plan.lists[l], l > 0),
+               .units = {},
+               .recurrent = {},
+               .neurons = is_readout ? options.outputs : options.layers[l].neurons,
+               .batch = options.batch,
+               .block_steps = plan.block_steps,
+               .blocks = plan.num_blocks,
+               .learns = options.keeps_record,
+               .weight_bytes = options.half_weights ? 2U : 4U,
+               .kept = (options.keeps_record || is_last ? 1U : 0U) + (keeps_second ? 1U : 0U),
+               .states = statesOfBlock(plan, l),
+               .home_rows = rowsAtHome(plan),
+               .tiles = static_cast<double>(plan.num_tiles)};
+  if (plan.num_blocks == 1 && !options.half_weights) {
+    for (const double share : kUnitShares) work.units.push_back(unitOf(plan, work, share));
+  }
+  if (is_last && options.keeps_record && plan.num_blocks > 1) ++work.kept;  // the gradient of the output
+  if (is_readout || !options.layers[l].recurrent) return work;
+  work.recurrent = productOf(plan.lists[l + 1], false);
+  work.states += 2;  // gradients of spikes beside the tile, and the slots of neurons in lists
+  return work;
+}
+
+// The cycles of a tile in all.
+double cyclesOf(const Work& work, Choice choice) {
+  const double numbers = std::ceil(samplesOf(work, choice.groups) * (choice.columns / 2.0) / kWorkers) * work.steps();
+  const double supersteps = work.blocks * kSupersteps * kSuperstep;
+  const double input = inputOf(work, choice);
+  if (!work.recurrent) return input + supersteps + kWorkers * (work.learns ? 77 : 27) * numbers;
+  Load load = work.learns ? gradientOf(work, *work.recurrent, choice) : Load();
+  load.bytes += (work.recurrent->inputs + 1) * choice.columns * static_cast<double>(work.weight_bytes);
+  return input + load.cycles() + supersteps + work.steps() * stepOf(work, *work.recurrent, choice);
+}
+
+Bytes unitBytesOf(const Work& work, Choice choice) {
+  Bytes bytes;
+  const auto add = [&](const UnitProduct& product) {
+    bytes.kept += product.bytes.kept;
+    bytes.buffer = std::max(bytes.buffer, product.bytes.buffer);
+  };
+  if (choice.currents_on_unit) add(work.units[choice.share].currents);
+  if (choice.gradient_on_unit) add(work.units[choice.share].gradient);
+  return bytes;
+}
+
+Bytes bytesOf(const Work& work, Choice choice) {
+  const double numbers = rowsOf(work, choice) * choice.columns;
+  const double states = static_cast<double>(work.kept) + static_cast<double>(work.states) / work.blocks;
+  Bytes bytes = bytesOf(work, work.input, choice, work.blocks > 1);
+  const Bytes unit = unitBytesOf(work, choice);
+  bytes.kept += unit.kept;
+  bytes.buffer = std::max(bytes.buffer, unit.buffer);
+  bytes.kept += numbers * kWord * states + kExchangeCode * ceilDivide(work.neurons, choice.columns);
+  if (!work.recurrent) return bytes;
+  // Lists of a loop stay as well; its products are by lists.
+  const Bytes own = bytesOf(work, *work.recurrent, {choice.columns, choice.groups}, true);
+  bytes.kept += own.kept + own.buffer;
+  return bytes;
+}
+
+PartsPlan planParts(unsigned blocks, unsigned columns, unsigned capacity, unsigned samples) {
+  constexpr double kMessage = 3, kPair = 5, kPart = 36;  // cycles; slots of a pair that is searched; cycles of a part
+  PartsPlan best;
+  best.cycles = std::numeric_limits<double>::infinity();
+  for (unsigned of_part = blocks; of_part > 0; --of_part) {
+    const unsigned count = ceilDivide(blocks, of_part), slots = (std::min(capacity, of_part * columns) + 1) / 2 * 2;
+    if (count > 1 && count * samples > blocks) break;  // tiles of their own
+    const double heard = of_part * (columns + kMessage) + of_part * columns / 2.0 * kPair;
+    const double ranked = std::ceil(double{1} * capacity / count / kWorkers) * kWorkers * (10 + 2.5 * capacity);
+    const double cycles = heard + count * (2 * slots + 2 * kMessage + kPart) + ranked +
+                          double{1} * samples * count * (slots + kMessage + 1);
+    if (cycles < best.cycles) best = {count, of_part, slots, cycles};
+  }
+  return best;
+}
+
+SumsPlan planSums(unsigned blocks, unsigned entries) {
+  constexpr unsigned kMessage = 3, kSlots = 2;  // cycles of a further message; slots of a pair in a row
+  SumsPlan best;
+  best.cycles = std::numeric_limits<double>::infinity();
+  for (unsigned parts = 1; parts <= blocks; ++parts) {
+    const unsigned most = std::min(ceilDivide(entries, 2), std::max(1U, blocks / parts));
+    const unsigned of_run = ceilDivide(ceilDivide(entries, most), 2) * 2, runs = ceilDivide(entries, of_run);
+    const double rows = ceilDivide(blocks, parts);
+    const double summed = rows * (of_run + kMessage + kWorkers * kSlots * std::ceil(of_run / 2.0 / kWorkers));
+    const double cycles = summed + parts * (double{1} * entries + kMessage * runs);
+    if (cycles < best.cycles) best = {parts, runs, of_run, cycles};
+  }
+  return best;
+}
+
+}  // namespace snnjax::builders

@@ -1,0 +1,93 @@
+// What a layer of a network costs in a placement, in cycles and bytes, from its sizes alone.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <vector>
+
+#include "builders/layout/network_plan.hpp"
+
+namespace snnjax::builders {
+
+constexpr unsigned kWorkers = 6;  // of a tile
+constexpr std::size_t kWord = 4;  // bytes
+
+// The lists that multiply a matrix of a layer.
+struct Product {
+  double inputs, listed;
+  std::size_t capacity, record;  // slots and entries of a list
+  bool dense, valued, sends_gradient;
+};
+
+// On the fullest tile: variables, and what arrives for the largest compute set.
+struct Bytes {
+  double kept = 0, buffer = 0;
+};
+
+// What a product of all steps, where they run at once, takes on the matrix unit: with the rows that it reads, and what
+// goes to it and from it.
+struct UnitProduct {
+  double cycles = 0;
+  Bytes bytes;
+};
+struct Unit {
+  UnitProduct currents, gradient;
+};
+
+// A layer's sizes, and what is done with them.
+struct Work {
+  Product input;
+  std::vector<Unit> units;  // for each share, where the unit may take them
+  std::optional<Product> recurrent;
+  unsigned neurons, batch, block_steps, blocks;
+  bool learns;
+  // Numbers for each neuron, sample and step: of all steps, and of a block. Rows of a list at a home.
+  std::size_t weight_bytes, kept, states, home_rows;
+  double tiles;  // of the device
+
+  unsigned steps() const { return block_steps * blocks; }
+  double weights() const { return (input.inputs + (recurrent ? recurrent->inputs : 0)) * neurons; }
+};
+
+// Shares of a tile's memory that a product on the matrix unit may take.
+inline constexpr std::array kUnitShares = {0.3, 0.2, 0.12};
+
+// The columns of a block of neurons, the groups of samples, and which products the matrix unit takes, with which share.
+struct Choice {
+  unsigned columns = 0, groups = 0;
+  bool currents_on_unit = false, gradient_on_unit = false;
+  unsigned share = 0;  // of kUnitShares
+};
+
+// The layer `l` of a plan whose lists and blocks of steps are known.
+Work workOf(const NetworkPlan& plan, std::size_t l);
+// Rows of a list at each home.
+std::size_t rowsAtHome(const NetworkPlan& plan);
+unsigned samplesOf(const Work& work, unsigned groups);
+
+// Of all steps, forward and, if it learns, backward: those of a tile.
+double cyclesOf(const Work& work, Choice choice);
+
+Bytes bytesOf(const Work& work, Choice choice);
+
+// In how many parts of so many blocks, the last of which may be fewer, the spikes of a sample are listed in the loop of
+// a recurrent layer, with so many slots each. What a step costs grows with the neurons of a part, and with the number
+// of parts, all of which each of them hears.
+struct PartsPlan {
+  unsigned count = 1, blocks = 1, slots = 2;
+  double cycles = 0;
+};
+PartsPlan planParts(unsigned blocks, unsigned columns, unsigned capacity, unsigned samples);
+
+// Of these, what products on the matrix unit take, of all tiles.
+Bytes unitBytesOf(const Work& work, Choice choice);
+
+// How the dot products of all blocks with listed entries are summed: rows in `parts`, whose sums their readers add,
+// each part in `runs` of an even number of entries, the last of which may be shorter.
+struct SumsPlan {
+  unsigned parts = 1, runs = 1, of_run = 0;
+  double cycles = 0;
+};
+SumsPlan planSums(unsigned blocks, unsigned entries);
+
+}  // namespace snnjax::builders

@@ -1,0 +1,166 @@
+// The forward pass, layer by layer over a block of steps: currents, neurons over time, the lists of all rows.
+#include <popops/Reduce.hpp>
+#include <poputil/TileMapping.hpp>
+#include <poputil/VertexTemplates.hpp>
+
+#include "builders/layout/layer_costs.hpp"
+#include "builders/layout/placement.hpp"
+#include "builders/network/recurrent.hpp"
+#include "builders/network/rows.hpp"
+#include "builders/select_spikes.hpp"
+
+namespace snnjax::builders {
+namespace {
+
+using poplar::Tensor;
+using poplar::UNSIGNED_SHORT;
+using poplar::program::Copy;
+using poplar::program::Execute;
+using poplar::program::Sequence;
+using poputil::templateVertex;
+
+class Forward {
+ public:
+  Forward(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors)
+      : graph_(graph), plan_(plan), tensors_(tensors), pass_(graph, plan, false) {}
+
+  Sequence program() {
+    pass_.before.add(copyWeights(tensors_));
+    pass_.body.add(loadLists(graph_, plan_, tensors_, pass_, 1));
+    for (std::size_t l = 0; l < plan_.layers.size(); ++l) addLayer(l);
+    if (plan_.num_blocks > 1) storeLists();
+    return pass_.program(graph_, plan_);
+  }
+
+ private:
+  std::string name(const char* what, std::size_t l) const { return "forward/" + std::string(what) + std::to_string(l); }
+  poplar::ComputeSet addSet(const char* what, std::size_t l) {
+    const poplar::ComputeSet set = graph_.addComputeSet(name(what, l));
+    pass_.body.add(Execute(set));
+    return set;
+  }
+
+  void addLayer(std::size_t l) {
+    const LayerTensors& tensors = tensors_.layers[l];
+    pass_.zeros.insert(pass_.zeros.end(), tensors.zero_rows.begin(), tensors.zero_rows.end());
+    const Tensor current = addCurrents(l);
+    if (plan_.layers[l].leaky) return addReadout(l, current);
+    pass_.zeros.push_back(tensors.counts);
+    const Selectable selectable = addNeurons(l, current);
+    if (plan_.firesLists(l)) selectSpikes(l, selectable);
+    if (plan_.layers[l].recurrent) pass_.after.add(addLastSpikes(graph_, plan_, tensors_, l));
+  }
+
+  void storeLists() {
+    const poplar::ComputeSet set = graph_.addComputeSet("forward/store_lists");
+    for (std::size_t l = 1; l < plan_.lists.size(); ++l) {
+      const ListPlan& list = plan_.lists[l];
+      const ListTensors& own = tensors_.lists[l];
+      for (const Home& home : list.homes) {
+        addStoreBlock(graph_, set, home.tile, rowsOf(own.lists, home), historyOf(plan_, list.stride, own.history, home),
+                      pass_.block);
+      }
+    }
+    pass_.body.add(Execute(set));
+  }
+
+  Tensor addCurrents(std::size_t l) {
+    const bool valued = plan_.lists[l].valued;
+    const Tensor current = addRowsOf(graph_, plan_, l, plan_.layers[l].tiles.columns, name("current", l));
+    if (plan_.layers[l].currents_on_unit) {
+      pass_.body.add(addUnitCurrents(graph_, plan_, tensors_, l, current));
+      return current;
+    }
+    const std::string type = templateVertex("snnjax::RowsCurrent", weightsType(plan_), UNSIGNED_SHORT, valued);
+    const poplar::ComputeSet set = addSet("currents", l);
+    forEachTile(plan_, l, [&](const LayerTile& at) {
+      std::vector<Field> fields = {{"lists", at.fromHomes(tensors_.lists[l].lists)},
+                                   {"weights", at.weights(tensors_.layers[l])},
+                                   {"current", at.ownRows(current)}};
+      if (valued) fields.push_back({"values", at.fromHomes(tensors_.lists[l].values)});
+      addVertex(graph_, set, type, at.tile(), fields, rowStates(at, plan_.lists[l]));
+    });
+    return current;
+  }
+
+  void addReadout(std::size_t l, const Tensor& current) {
+    const poplar::ComputeSet set = addSet("readout", l);
+    forEachTile(plan_, l, [&](const LayerTile& at) {
+      addVertex(graph_, set, "snnjax::LeakyScan", at.tile(), leakyFields(at, tensors_, pass_.block, current),
+                leakyStates(at));
+    });
+  }
+
+  Selectable addNeurons(std::size_t l, const Tensor& current) {
+    const LayerPlan& layer = plan_.layers[l];
+    const bool second = layer.neuron.second_state, raises = layer.neuron.raises_threshold;
+    Selectable selectable = {addRowsOf(graph_, plan_, l, layer.tiles.columns, name("selectable", l)), {}};
+    if (second) selectable.raise = addRowsOf(graph_, plan_, l, raises ? layer.tiles.columns : 0, name("raise", l));
+    if (layer.recurrent) {
+      addRecurrentForward(graph_, plan_, tensors_, l, current, selectable, pass_);
+      return selectable;
+    }
+    const poplar::ComputeSet set = addSet("neurons", l);
+    forEachTile(plan_, l, [&](const LayerTile& at) {
+      addVertex(graph_, set, templateVertex("snnjax::LifScan", second), at.tile(),
+                neuronFields(at, tensors_, pass_.block, current, selectable), neuronStates(at));
+    });
+    return selectable;
+  }
+
+  // Each home lists its rows.
+  void selectSpikes(std::size_t l, const Selectable& from) {
+    const ListPlan& list = plan_.lists[l + 1];
+    const Tensor dropped = addAtHomes(graph_, poplar::UNSIGNED_INT, list.homes, 1, name("dropped", l)).flatten();
+    pass_.zeros.push_back(dropped);
+    const Tensor threshold = addRow(l, tensors_.layers[l].threshold),
+                 second_threshold = addRow(l, tensors_.layers[l].second_threshold);
+    const poplar::ComputeSet candidates = addSet("candidates", l), lists = addSet("lists", l);
+    const bool raises = plan_.layers[l].neuron.raises_threshold;
+    for (const Home& home : list.homes) {
+      addSelection(graph_, {candidates, lists}, home.tile,
+                   {.rows = home.rows,
+                    .neurons = plan_.layers[l].neurons,
+                    .columns = plan_.layers[l].tiles.columns,
+                    .capacity = list.capacity,
+                    .v = ofHome(from.v, home),
+                    .raise = raises ? ofHome(from.raise, home) : Tensor(),
+                    .threshold = threshold,
+                    .second_threshold = second_threshold,
+                    .list = rowsOf(tensors_.lists[l + 1].lists, home),
+                    .dropped = rowsOf(dropped, home)},
+                   name("candidates", l));
+    }
+    const Tensor all = dropped.reshape({plan_.options.batch, plan_.block_steps});
+    popops::reduceWithOutput(graph_, all, tensors_.lists[l + 1].dropped, {1}, popops::Operation::ADD, pass_.after,
+                             name("sum_dropped", l));
+  }
+
+  // [neurons] of all blocks, in parts on a few tiles: each home hears it in fewer messages.
+  Tensor addRow(std::size_t l, const Tensor& blocks) {
+    constexpr unsigned kLeast = 128;
+    const Tensor row = graph_.addVariable(poplar::FLOAT, {plan_.layers[l].paddedNeurons()}, name("thresholds", l));
+    poputil::mapTensorLinearly(graph_, row, kLeast, 2);
+    pass_.before.add(Copy(blocks.flatten(), row));
+    return row;
+  }
+
+  // Rows of a home from all blocks: [blocks, rows, columns].
+  Tensor ofHome(const Tensor& rows, const Home& home) const {
+    const std::size_t each = rows.dim(1) / plan_.blockRows();
+    return rows.slice(home.first * each, (home.first + home.rows) * each, 1);
+  }
+
+  poplar::Graph& graph_;
+  const NetworkPlan& plan_;
+  const NetworkTensors& tensors_;
+  Pass pass_;
+};
+
+}  // namespace
+
+Sequence addForward(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors) {
+  return Forward(graph, plan, tensors).program();
+}
+
+}  // namespace snnjax::builders

@@ -1,0 +1,114 @@
+// What the vertices of neurons and readouts have in common, over a block of steps at once or step by step.
+#include "builders/network/rows.hpp"
+
+namespace snnjax::builders {
+
+using poplar::Tensor;
+
+std::vector<Field> leakyFields(const LayerTile& at, const NetworkTensors& tensors, const Counter& block,
+                               const Tensor& current) {
+  const LayerTensors& own = tensors.layers[at.l];
+  return {{"current", at.ownRows(current)},
+          {"bias", own.bias[at.block]},
+          {"decay", own.decay[at.block]},
+          {"gain", own.gain[at.block]},
+          {"lengths", at.ofSamples(tensors.lengths)},
+          {"block", block.at(at.tile())},
+          {"membranes", at.ownStates(own.membranes)}};
+}
+
+std::vector<State> leakyStates(const LayerTile& at) {
+  return {{"num_steps", at.plan.block_steps}, {"batch", at.samples()}, {"neurons", at.layer().tiles.columns}};
+}
+
+std::vector<Field> neuronFields(const LayerTile& at, const NetworkTensors& tensors, const Counter& block,
+                                const Tensor& current, const Selectable& selectable) {
+  const LayerTensors& own = tensors.layers[at.l];
+  std::vector<Field> fields = leakyFields(at, tensors, block, current);
+  fields.insert(
+      fields.end(),
+      {{"threshold", own.threshold[at.block]}, {"counts", at.ownStates(own.counts)}, {"v", at.ownRows(selectable.v)}});
+  if (!at.layer().neuron.second_state) return fields;
+  fields.insert(fields.end(), {{"second", own.second[at.block]},
+                               {"w", at.ownStates(own.second_states)},
+                               {"raise", at.ownRows(selectable.raise)}});
+  return fields;
+}
+
+std::vector<State> neuronStates(const LayerTile& at) {
+  const NeuronOptions& neuron = at.layer().neuron;
+  std::vector<State> states = leakyStates(at);
+  states.insert(states.end(),
+                {{"reset", static_cast<unsigned char>(neuron.reset)}, {"keep_history", at.plan.keepsMembranes(at.l)}});
+  if (!neuron.second_state) return states;
+  states.insert(states.end(), {{"keep_second", at.plan.keepsSecond(at.l)}, {"raises", neuron.raises_threshold}});
+  return states;
+}
+
+std::vector<Field> leakyGradientFields(const LayerTile& at, const NetworkTensors& network,
+                                       const NetworkCotangents& cotangents, const Counter& block,
+                                       const Tensor& g_current) {
+  const LayerTensors& tensors = network.layers[at.l];
+  const LayerCotangents& own = cotangents.layers[at.l];
+  std::vector<Field> fields = {{"decay", tensors.decay[at.block]},  {"gain", tensors.gain[at.block]},
+                               {"block", block.at(at.tile())},      {"lengths", at.ofSamples(network.lengths)},
+                               {"g_v", at.ownStates(own.g_v)},      {"g_current", at.ownRows(g_current)},
+                               {"g_bias", at.ownStates(own.g_bias)}};
+  if (!at.layer().learns_constants) return fields;
+  fields.insert(fields.end(), {{"g_decay", at.ownStates(own.g_decay)}, {"g_gain", at.ownStates(own.g_gain)}});
+  return fields;
+}
+
+std::vector<Field> gradientFields(const LayerTile& at, const NetworkTensors& network,
+                                  const NetworkCotangents& cotangents, const Counter& block, const Tensor& g_current) {
+  const NeuronOptions& neuron = at.layer().neuron;
+  const LayerTensors& tensors = network.layers[at.l];
+  const LayerCotangents& own = cotangents.layers[at.l];
+  const bool learns = at.layer().learns_constants, reads_second = learns || neuron.raises_threshold;
+  std::vector<Field> fields = leakyGradientFields(at, network, cotangents, block, g_current);
+  fields.insert(fields.end(), {{"g_counts", at.ownStates(own.g_counts)},
+                               {"threshold", tensors.threshold[at.block]},
+                               {"second_threshold", tensors.second_threshold[at.block]},
+                               {"membranes", at.ownStates(tensors.membranes)},
+                               {"g_last", at.ownStates(own.g_last)}});
+  if (learns) fields.push_back({"g_threshold", at.ownStates(own.g_threshold)});
+  if (!neuron.second_state) return fields;
+  const Tensor w = at.ownStates(tensors.second_states);
+  fields.insert(fields.end(), {{"second", tensors.second[at.block]},
+                               {"w", reads_second ? w : w.slice(0, 0)},
+                               {"g_w", at.ownStates(own.g_w)},
+                               {"g_last_w", at.ownStates(own.g_last_w)}});
+  if (learns) fields.push_back({"g_second", at.ownStates(own.g_second)});
+  return fields;
+}
+
+ThresholdSums thresholdSums(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l, const LayerCotangents& own,
+                            bool with_coupling) {
+  const auto or_unused = [&](const Tensor& sums) {
+    return sums.valid() ? sums : addStates(graph, plan, l, 1, "layer" + std::to_string(l) + "/unused");
+  };
+  const std::size_t row = std::size_t{plan.options.batch} * plan.layers[l].tiles.columns,
+                    first = ThresholdCoupling * row;
+  ThresholdSums sums = {or_unused(own.g_threshold), {}};
+  if (with_coupling)
+    sums.coupling = or_unused(own.g_second.valid() ? own.g_second.slice(first, first + row, 1) : Tensor());
+  return sums;
+}
+
+std::vector<State> surrogateStates(const NeuronOptions& neuron) {
+  return {{"reset", static_cast<unsigned char>(neuron.reset)},
+          {"detach_reset", neuron.detach_reset},
+          {"surrogate", static_cast<unsigned char>(neuron.surrogate)},
+          {"slope", neuron.slope}};
+}
+
+std::vector<State> gradientStates(const LayerTile& at) {
+  const NeuronOptions& neuron = at.layer().neuron;
+  std::vector<State> states = leakyStates(at);
+  const std::vector<State> switches = surrogateStates(neuron);
+  states.insert(states.end(), switches.begin(), switches.end());
+  if (neuron.second_state) states.push_back({"raises", at.layer().learns_constants || neuron.raises_threshold});
+  return states;
+}
+
+}  // namespace snnjax::builders

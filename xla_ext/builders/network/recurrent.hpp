@@ -1,0 +1,53 @@
+// A recurrent layer: a loop over the steps of its neurons, between products that take a block of steps at once.
+#pragma once
+
+#include <map>
+
+#include "builders/network/rows.hpp"
+
+namespace snnjax::builders {
+
+// What the vertices of a loop read in every step, where they read it: constants of neurons and the ends of sequences.
+class ReadInLoop {
+ public:
+  ReadInLoop(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t layer,
+             const std::string& name);
+  // The fields of a vertex with these in place of those elsewhere.
+  std::vector<Field> placed(const LayerTile& at, std::vector<Field> fields) const;
+  const poplar::program::Sequence& program() const { return program_; }
+
+ private:
+  std::map<std::string, std::vector<poplar::Tensor>> of_groups_;  // [blocks, elements], by field
+  poplar::program::Sequence program_;
+};
+
+// The steps of neurons with `current`, rows of a block; `selectable` is filled.
+void addRecurrentForward(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,
+                         std::size_t layer, const poplar::Tensor& current, const Selectable& selectable, Pass& pass);
+
+// Backward: from the gradients of own spikes to those of the currents, both rows of a block, and of the weights.
+void addRecurrentBackward(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,
+                          const NetworkCotangents& cotangents, std::size_t layer, const poplar::Tensor& g_spikes,
+                          const poplar::Tensor& g_current, Pass& pass);
+
+// The spikes that a state carries. Before the forward pass: what those before the first step add to the current in that
+// step; they are the last ones of sequences without steps. After it: those of the last step.
+poplar::program::Sequence addFirstSpikes(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,
+                                         std::size_t layer);
+poplar::program::Sequence addLastSpikes(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,
+                                        std::size_t layer);
+// Before the backward pass the gradient of the last spikes joins that of the last membranes (and of the threshold);
+// after it the gradient of the first ones follows from that of the currents, and they are one more list for the
+// weights'.
+poplar::program::Sequence addLastSpikesGradient(poplar::Graph& graph, const NetworkPlan& plan,
+                                                const NetworkTensors& tensors, std::size_t layer,
+                                                const LayerCotangents& cotangents);
+poplar::program::Sequence addFirstSpikesGradient(poplar::Graph& graph, const NetworkPlan& plan,
+                                                 const NetworkTensors& tensors, std::size_t layer,
+                                                 const LayerCotangents& cotangents, const poplar::Tensor& g_current);
+RowsRead readFirstSpikes(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,
+                         std::size_t layer, const poplar::Tensor& g_current);
+// The record that lists all neurons.
+poplar::Tensor addRecordOfAll(poplar::Graph& graph, const ListPlan& list);
+
+}  // namespace snnjax::builders

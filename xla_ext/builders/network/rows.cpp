@@ -1,0 +1,79 @@
+#include "builders/network/rows.hpp"
+
+#include <algorithm>
+#include <poputil/VertexTemplates.hpp>
+
+namespace snnjax::builders {
+
+using poplar::Tensor;
+
+Tensor addRowsOf(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l, std::size_t width,
+                 const std::string& name) {
+  const Tensor rows = addOfSamples(graph, plan, l, 1, plan.block_steps * width, name);
+  return rows.reshape({rows.dim(0), rows.dim(2)});
+}
+
+Part partOf(const LayerPlan& layer, std::size_t elements, std::size_t group) {
+  const std::size_t groups = layer.sample_groups.size(), each = (elements + 2 * groups - 1) / (2 * groups) * 2;
+  return {std::min(elements, group * each), std::min(elements, (group + 1) * each)};
+}
+
+Tensor addSpread(poplar::Graph& graph, const poplar::Type& type, const LayerPlan& layer, std::size_t elements,
+                 const std::string& name) {
+  const Tensor blocks = graph.addVariable(type, {layer.tiles.count, elements}, name);
+  for (unsigned p = 0; p < layer.tiles.count; ++p) {
+    for (std::size_t g = 0; g < layer.sample_groups.size(); ++g) {
+      const Part part = partOf(layer, elements, g);
+      if (part.first < part.last) graph.setTileMapping(blocks[p].slice(part.first, part.last), layer.tileOf(p, g));
+    }
+  }
+  return blocks;
+}
+
+Tensor LayerTile::ownRows(const Tensor& rows) const {
+  const SampleGroup& own = layer().sample_groups[group];
+  const std::size_t each = rows.dim(1) / plan.options.batch;
+  return rows[block].slice(own.first * each, (own.first + own.count) * each);
+}
+
+Tensor LayerTile::ownStates(const Tensor& states) const {
+  const SampleGroup& own = layer().sample_groups[group];
+  const std::size_t columns = layer().tiles.columns, rows = states.dim(1) / (plan.options.batch * columns);
+  const Tensor all = states[block].reshape({rows, plan.options.batch, columns});
+  return all.slice(own.first, own.first + own.count, 1).flatten();
+}
+
+Tensor LayerTile::fromHomes(const Tensor& rows) const {
+  const SampleGroup& own = layer().sample_groups[group];
+  const std::size_t each = rows.numElements() / plan.options.batch;
+  return rows.flatten().slice(own.first * each, (own.first + own.count) * each);
+}
+
+Tensor LayerTile::ofSamples(const Tensor& tensor) const {
+  const SampleGroup& own = layer().sample_groups[group];
+  return tensor.slice(own.first, own.first + own.count);
+}
+
+Tensor LayerTile::weights(const LayerTensors& tensors) const {
+  return tensors.weight_copies.empty() ? tensors.weights[block] : tensors.weight_copies[group][block];
+}
+
+std::vector<State> rowStates(const LayerTile& at, const ListPlan& list) {
+  return {{"rows", at.rows()},
+          {"stride", list.stride},
+          {"capacity", list.capacity},
+          {"num_inputs", list.num_neurons},
+          {"neurons", at.layer().tiles.columns}};
+}
+
+poplar::program::Sequence copyWeights(const NetworkTensors& tensors) {
+  poplar::program::Sequence program;
+  for (const LayerTensors& layer : tensors.layers) {
+    for (const Tensor& copy : layer.weight_copies) program.add(poplar::program::Copy(layer.weights, copy));
+    if (layer.recurrent_copies.size() < 2) continue;
+    for (const Tensor& copy : layer.recurrent_copies) program.add(poplar::program::Copy(layer.recurrent, copy));
+  }
+  return program;
+}
+
+}  // namespace snnjax::builders

@@ -1,0 +1,156 @@
+// A network layer by layer, each over a block of steps at once. Tensors of "rows" have one for each sample and step of
+// a block: [batch, block_steps].
+#pragma once
+
+#include <functional>
+
+#include "builders/network/counter.hpp"
+#include "builders/network/lif_network.hpp"
+#include "builders/vertices.hpp"
+
+namespace snnjax::builders {
+
+// float [blocks, batch * block_steps * width], on the tiles that work for the samples; "blocks" here are those of the
+// layer's neurons.
+poplar::Tensor addRowsOf(poplar::Graph& graph, const NetworkPlan& plan, std::size_t layer, std::size_t width,
+                         const std::string& name);
+// The part of a block of so many elements that the tile of a group takes.
+struct Part {
+  std::size_t first = 0, last = 0;
+};
+Part partOf(const LayerPlan& layer, std::size_t elements, std::size_t group);
+// [blocks, elements], each block in such parts on its tiles.
+poplar::Tensor addSpread(poplar::Graph& graph, const poplar::Type& type, const LayerPlan& layer, std::size_t elements,
+                         const std::string& name);
+
+// A tile of a layer, and its parts of tensors.
+struct LayerTile {
+  const NetworkPlan& plan;
+  std::size_t l;
+  unsigned block;
+  std::size_t group;
+
+  const LayerPlan& layer() const { return plan.layers[l]; }
+  unsigned tile() const { return layer().tileOf(block, group); }
+  unsigned samples() const { return layer().sample_groups[group].count; }
+  unsigned rows() const { return samples() * plan.block_steps; }
+
+  // Of what has parts for each sample, of one size: [blocks, batch * elements].
+  poplar::Tensor ownRows(const poplar::Tensor& rows) const;
+  // Of states [blocks, rows * batch * columns].
+  poplar::Tensor ownStates(const poplar::Tensor& states) const;
+  // Of what has a row for each sample and step at the homes: [batch * block_steps * width].
+  poplar::Tensor fromHomes(const poplar::Tensor& rows) const;
+  // Of [batch].
+  poplar::Tensor ofSamples(const poplar::Tensor& tensor) const;
+  // The weights on this tile, or at least those of its block.
+  poplar::Tensor weights(const LayerTensors& tensors) const;
+};
+
+// Calls add(LayerTile) for all tiles of a layer.
+template <typename Add>
+void forEachTile(const NetworkPlan& plan, std::size_t l, Add&& add) {
+  for (unsigned p = 0; p < plan.layers[l].tiles.count; ++p) {
+    for (std::size_t g = 0; g < plan.layers[l].sample_groups.size(); ++g) add(LayerTile{plan, l, p, g});
+  }
+}
+
+std::vector<State> rowStates(const LayerTile& at, const ListPlan& list);
+
+// What the selection reads: rows of float [blocks, batch * block_steps * columns].
+struct Selectable {
+  poplar::Tensor v, raise;
+};
+// Of a vertex that advances a readout or neurons, with the currents of a block of steps, the number of which it reads.
+std::vector<Field> leakyFields(const LayerTile& at, const NetworkTensors& tensors, const Counter& block,
+                               const poplar::Tensor& current);
+std::vector<State> leakyStates(const LayerTile& at);
+std::vector<Field> neuronFields(const LayerTile& at, const NetworkTensors& tensors, const Counter& block,
+                                const poplar::Tensor& current, const Selectable& selectable);
+std::vector<State> neuronStates(const LayerTile& at);
+
+// Likewise backward, without the gradients of spikes that a vertex of neurons reads, or of outputs.
+std::vector<Field> leakyGradientFields(const LayerTile& at, const NetworkTensors& tensors,
+                                       const NetworkCotangents& cotangents, const Counter& block,
+                                       const poplar::Tensor& g_current);
+std::vector<Field> gradientFields(const LayerTile& at, const NetworkTensors& tensors,
+                                  const NetworkCotangents& cotangents, const Counter& block,
+                                  const poplar::Tensor& g_current);
+std::vector<State> gradientStates(const LayerTile& at);
+// Sums for the gradients of thresholds and, if requested, of their coupling to second states: unused ones where the
+// layer learns no constants.
+struct ThresholdSums {
+  poplar::Tensor threshold, coupling;
+};
+ThresholdSums thresholdSums(poplar::Graph& graph, const NetworkPlan& plan, std::size_t layer,
+                            const LayerCotangents& cotangents, bool with_coupling);
+// The states of a vertex that differentiates the spike and the reset.
+std::vector<State> surrogateStates(const NeuronOptions& neuron);
+
+// The same products with dense rows of the lists, on the matrix unit: the currents of all rows, [blocks, batch *
+// block_steps * columns], and the gradient of the weights.
+poplar::program::Sequence addUnitCurrents(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,
+                                          std::size_t layer, const poplar::Tensor& current);
+poplar::program::Sequence addUnitGradient(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,
+                                          std::size_t layer, const poplar::Tensor& g_current,
+                                          const poplar::Tensor& g_weights);
+
+// Lists that a tile reads, as fields and states of RowsGradient, with the gradients of their currents.
+struct RowsRead {
+  bool valued;
+  std::function<std::vector<Field>(const LayerTile&)> fields;
+  std::function<std::vector<State>(const LayerTile&)> states;
+};
+
+// The gradient of a matrix of a layer, [blocks, (inputs + 1) * columns]: each group sums over its samples; then each of
+// a block's tiles sums a part over the groups.
+class WeightsGradient {
+ public:
+  WeightsGradient(poplar::Graph& graph, const NetworkPlan& plan, std::size_t layer, const poplar::Tensor& to,
+                  const std::string& what);
+  // What each group sums up, 0 at first.
+  const std::vector<poplar::Tensor>& ofGroups() const { return of_groups_; }
+  poplar::program::Program add(const RowsRead& read);
+  poplar::program::Sequence sumGroups();
+
+ private:
+  poplar::Graph& graph_;
+  const NetworkPlan& plan_;
+  std::size_t l_;
+  poplar::Tensor to_;
+  std::string what_;
+  std::vector<poplar::Tensor> of_groups_;
+};
+
+// Where a gradient of a layer's matrix is made before it goes to `to`: there, if each of a block's tiles has a part of
+// it.
+poplar::Tensor spreadOverGroups(poplar::Graph& graph, const LayerPlan& layer, const poplar::Tensor& to,
+                                const std::string& name);
+
+// A pass runs its blocks of steps in a loop, between programs that run once.
+struct Pass {
+  Pass(poplar::Graph& graph, const NetworkPlan& plan, bool is_backward);
+  // All of it. Backward the blocks come from the last to the first.
+  poplar::program::Sequence program(poplar::Graph& graph, const NetworkPlan& plan) const;
+
+  std::string name;
+  bool is_backward;
+  Counter block;                      // its number
+  std::vector<poplar::Tensor> zeros;  // before all others
+  poplar::program::Sequence before, body, after;
+};
+
+// The lists of a block that are in a history, of input events or of all layers, with their values, go to those of the
+// block; of dense inputs, the nonzero ones are listed. All of it is at the homes.
+poplar::program::Sequence loadLists(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,
+                                    const Pass& pass, std::size_t count);
+// A row goes to the history of its blocks [num_blocks, width] on a tile, or from there; `back` blocks before.
+void addStoreBlock(poplar::Graph& graph, poplar::ComputeSet set, unsigned tile, const poplar::Tensor& row,
+                   const poplar::Tensor& history, const Counter& block);
+void addLoadBlock(poplar::Graph& graph, poplar::ComputeSet set, unsigned tile, const poplar::Tensor& history,
+                  const poplar::Tensor& row, const Counter& block, unsigned back = 0);
+
+// Weights go to all tiles that read them in each block, or in each step.
+poplar::program::Sequence copyWeights(const NetworkTensors& tensors);
+
+}  // namespace snnjax::builders

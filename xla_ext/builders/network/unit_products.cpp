@@ -1,0 +1,120 @@
+// Products of a layer's inputs on the matrix unit, by poplin: with dense rows, where adding up what lists name takes
+// longer. All steps run at once then.
+#include <algorithm>
+#include <poplin/MatMul.hpp>
+#include <poputil/VertexTemplates.hpp>
+
+#include "builders/network/rows.hpp"
+
+namespace snnjax::builders {
+namespace {
+
+using poplar::FLOAT;
+using poplar::Tensor;
+using poplar::program::Copy;
+using poplar::program::Execute;
+using poplar::program::Sequence;
+
+Tensor multiply(poplar::Graph& graph, const LayerPlan& layer, const Tensor& a, const Tensor& b, Sequence& program,
+                const std::string& name) {
+  const poplar::OptionFlags options = {{"availableMemoryProportion", std::to_string(layer.unit_share)}};
+  return poplin::matMul(graph, a, b, program, FLOAT, name, options);
+}
+
+void addTransposed(poplar::Graph& graph, poplar::ComputeSet set, unsigned tile, const Tensor& in, const Tensor& out) {
+  graph.setTileMapping(out, tile);
+  addVertex(graph, set, poputil::templateVertex("snnjax::Transpose", FLOAT), tile, {{"in", in}, {"out", out}},
+            {{"rows", static_cast<unsigned>(in.dim(0))}, {"columns", static_cast<unsigned>(in.dim(1))}});
+}
+
+// [rows, inputs], at the homes of the lists.
+Tensor addDenseRows(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t l,
+                    Sequence& program, const std::string& name) {
+  const ListPlan& list = plan.lists[l];
+  const ListTensors& own = tensors.lists[l];
+  if (list.dense) return own.values_history.reshape({plan.blockRows(), list.num_neurons});
+  const Tensor dense = addAtHomes(graph, FLOAT, list.homes, list.num_neurons, name);
+  const poplar::ComputeSet set = graph.addComputeSet(name);
+  for (const Home& home : list.homes) {
+    std::vector<Field> fields = {{"lists", rowsOf(own.lists, home)}, {"dense", rowsOf(dense, home)}};
+    if (list.valued) fields.push_back({"values", rowsOf(own.values, home)});
+    addVertex(
+        graph, set, poputil::templateVertex("snnjax::RowsDense", poplar::UNSIGNED_SHORT, list.valued), home.tile,
+        fields,
+        {{"rows", home.rows}, {"stride", list.stride}, {"capacity", list.capacity}, {"num_inputs", list.num_neurons}});
+  }
+  program.add(Execute(set));
+  return dense;
+}
+
+// [inputs, rows], in parts of a few inputs and rows each over all tiles.
+Tensor addTransposedRows(poplar::Graph& graph, const NetworkPlan& plan, const Tensor& rows, poplar::ComputeSet set,
+                         const std::string& name) {
+  constexpr unsigned kMessage = 8;  // elements at least: for fewer a message costs more than they do
+  const auto count = static_cast<unsigned>(rows.dim(0)), inputs = static_cast<unsigned>(rows.dim(1));
+  const unsigned width = std::max(kMessage, ceilDivide(inputs, plan.num_tiles)), across = ceilDivide(inputs, width);
+  const unsigned height = ceilDivide(count, std::max(1U, plan.num_tiles / across));
+  std::vector<Tensor> parts;
+  unsigned tile = 0;
+  for (unsigned i = 0; i < inputs; i += width) {
+    std::vector<Tensor> of_rows;
+    for (unsigned r = 0; r < count; r += height) {
+      const Tensor in = rows.slice(r, std::min(count, r + height)).slice(i, std::min(inputs, i + width), 1);
+      of_rows.push_back(graph.addVariable(FLOAT, {in.dim(1), in.dim(0)}, name));
+      addTransposed(graph, set, tile++, in, of_rows.back());
+    }
+    parts.push_back(poplar::concat(of_rows, 1));
+  }
+  return poplar::concat(parts);
+}
+
+// [neurons of all blocks, rows], where the neurons are.
+Tensor addTransposedCurrents(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l, const Tensor& g_current,
+                             poplar::ComputeSet set, const std::string& name) {
+  std::vector<Tensor> blocks(plan.layers[l].tiles.count);
+  forEachTile(plan, l, [&](const LayerTile& at) {
+    const unsigned columns = at.layer().tiles.columns;
+    const Tensor out = graph.addVariable(FLOAT, {columns, at.rows()}, name);
+    addTransposed(graph, set, at.tile(), at.ownRows(g_current).reshape({at.rows(), columns}), out);
+    blocks[at.block] = at.group == 0 ? out : poplar::concat(blocks[at.block], out, 1);
+  });
+  return poplar::concat(blocks);
+}
+
+// The columns to spare too.
+Tensor asMatrix(const LayerPlan& layer, const Tensor& blocks, std::size_t rows) {
+  return asRows(blocks, layer.tiles, rows, layer.paddedNeurons());
+}
+
+}  // namespace
+
+Sequence addUnitCurrents(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t l,
+                         const Tensor& current) {
+  const LayerPlan& layer = plan.layers[l];
+  const std::string name = "forward/currents" + std::to_string(l);
+  Sequence program;
+  const Tensor rows = addDenseRows(graph, plan, tensors, l, program, "forward/dense_rows" + std::to_string(l));
+  const Tensor weights = asMatrix(layer, tensors.layers[l].weights, layer.inputs);
+  program.add(Copy(multiply(graph, layer, rows, weights, program, name), asMatrix(layer, current, rows.dim(0))));
+  return program;
+}
+
+Sequence addUnitGradient(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t l,
+                         const Tensor& g_current, const Tensor& g_weights) {
+  const LayerPlan& layer = plan.layers[l];
+  const std::string name = "backward/weights" + std::to_string(l);
+  Sequence program;
+  const Tensor rows = addDenseRows(graph, plan, tensors, l, program, "backward/dense_rows" + std::to_string(l));
+  const poplar::ComputeSet set = graph.addComputeSet("backward/transposed" + std::to_string(l));
+  const Tensor by_input = addTransposedRows(graph, plan, rows, set, name + "/rows");
+  const Tensor by_neuron = addTransposedCurrents(graph, plan, l, g_current, set, name + "/g_current");
+  program.add(Execute(set));
+  const Tensor product = multiply(graph, layer, by_input, by_neuron.transpose(), program, name);
+  // In parts on all tiles of a block first: one tile alone would receive its rows one by one.
+  const Tensor parts = spreadOverGroups(graph, layer, g_weights, name + "/parts");
+  program.add(Copy(product, asMatrix(layer, parts, layer.inputs)));
+  if (parts != g_weights) program.add(Copy(parts, g_weights));
+  return program;
+}
+
+}  // namespace snnjax::builders

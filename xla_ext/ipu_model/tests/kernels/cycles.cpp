@@ -1,0 +1,134 @@
+// Costs of the snn codelets: figures that a reader can count, and monotone in the work.
+#include "kernels/alone.hpp"
+#include "kernels/lists/lists.hpp"
+#include "poplar_kernels/lists/list_inputs_cycles.hpp"
+#include "poplar_kernels/lists/select_spikes_cycles.hpp"
+#include "poplar_kernels/network/lif_network_state_cycles.hpp"
+#include "poplar_kernels/products/list_rows_cycles.hpp"
+#include "poplar_kernels/products/scatter_list_cycles.hpp"
+#include "poplar_kernels/products/spike_matmul_cycles.hpp"
+#include "poplar_kernels/reductions/sum_rows_cycles.hpp"
+
+namespace {
+
+using namespace kernels;
+using namespace snnjax::cycles;
+
+constexpr unsigned char kSubtract = snnjax::Subtract, kNone = snnjax::None, kSuperSpike = snnjax::SuperSpike;
+
+// Rows of lists. Two columns of floats: ldz16, min, ld64, and the sum with the branch.
+static_assert(sumOfId(1, true, 4, false) == 4);
+static_assert(sumOfId(4, false, 4, false) == 8);   // besides: the row's product, three loads
+static_assert(sumOfId(4, false, 2, false) == 10);  // halves: widening and sums, eight aux instructions, hold it up
+// A row of currents: pointers, record and loop 12, its header 6, the sum, a store for each pair; an input of 0 is a
+// test alone.
+static_assert(currentRow(14, 0, 2, 4, false) == 12 + 6 + (5 + 14 * 4) + 1);
+static_assert(currentRow(14, 100, 2, 4, true) == 12 + 6 + (5 + 14 * 7) + 100 * 5 + 1);
+// Listing 700 inputs: for each pair ld64, the comparison's way to an integer register, branch, loop; of 16 that are not
+// 0 the stores of id and value, tests and counters.
+static_assert(listedRow(700, 16, 2) == 9 + 3 * 4 + (4 + 16 * 3 + 5 * 7) + 350 * 5 + 16 * (6 + 4));
+static_assert(lastGradient(snnjax::Boxcar) == 5 + 2 + 1 + 3 + 1 + 7 + 3);
+static_assert(sumListedRows(14, 2, 4, false) == 5 + 14 * 4);
+static_assert(sumListedRows(10, 22, 4, false) == 2 * (5 + 10 * 8) + (5 + 10 * 7));
+static_assert(sumListedRows(10, 3, 4, false) == 3 * (5 + 10 * 5));  // odd: number by number
+static_assert(dotListedRows(14, 2, 4) == 5 + 1 + 14 * 7);  // ldz16, min, ld64, multiply, add lanes, store, branch
+static_assert(dotListedRows(14, 6, 4) == 5 + 3 + 14 * (2 + 1 + 5 + 4));
+static_assert(dotListedRows(14, 10, 4) == 5 + 14 * (9 + 5 * 3));
+// ldz16, compare, branch, ld64, add, st64, branch
+static_assert(addToListedRows(14, 2, false) == 6 + 14 * 7);
+static_assert(addToListedRows(14, 2, true) == 6 + 14 * 9);    // besides: the value's load and the product
+static_assert(addToListedRows(14, 4, false) == 7 + 14 * 10);  // the row's product, and a second load and store
+static_assert(numBelow(0) == 4 && numBelow(14) == 4 + 4 * 7);
+
+// Neurons.
+static_assert(advance(kNone) == 17 && advance(kSubtract) == 19);
+static_assert(surrogate(kSuperSpike) == 4 + 4 + 6);
+static_assert(membraneGradient({kSubtract, kSuperSpike, true}) == 25 + 14 + 8);
+
+// Lists.
+static_assert(pads(8, 2) == 6 + 4 + 8 && pads(8, 4) == 6 + 16);
+static_assert(walkOf({30, 4, 1, 1}) == 30 * 8 + 4 * 12 + 9 + 7);
+static_assert(selectRow({30, 2, 1, 1}, 3, 2) == 24 + (30 * 8 + 2 * 12 + 9 + 7) + 3 * 8);
+static_assert(combineShare({5, 0, 0}, 2) == 70 + 6 * (3 * 10 + 4) + 5 * 6 + 10);
+// 700 candidates: the extremes, nine counts of 350 pairs, the pass that writes.
+static_assert(searchLists({700, 100, 9, 0, 0, false}) == (60 + 700 * 3) + 9 * (12 + 60 + 350 * 4) + 700 * 5 + 100 * 3);
+static_assert(searchLists({700, 9, 9, 2, 5, false}) - searchLists({700, 9, 9, 0, 0, false}) ==
+              2 * (12 + 60 + 700 * 5 + 5 * 12));
+static_assert(searchLists({40, 9, 6, 0, 0, true}) == (60 + 40 * 3) + 6 * (12 + 20 * 4) + 40 * 5 + 9 * 3);  // gathered
+static_assert(sumRows(733, 2, true) == 6 + 733 * 2 && sumRows(16, 10, true) == (12 + 16 * 5) + (6 + 16 * 2));
+
+// One op's rows, and copies. Two entries of value 0: skipped, once for a block of columns.
+static_assert(matmulRow(14, 2, 2, 4, 2) == 10 + (5 + 14 * 7) + 2 * 5 + 2);
+static_assert(matmulStore(4) == 2 && matmulStore(2) == 5);
+static_assert(scatterGroup(14, 3) == 2 * 32 + 4 + 3 * 20);
+static_assert(fill(5, 4) == 4 + 3 * 2 && copy(5, 4) == 4 + 3 * 3 && copy(5, 2) == 4 + 2 * 3);
+
+// Each function of one number must not fall where that number grows.
+template <typename F>
+void checkMonotone(const char* name, F&& cost) {
+  for (unsigned work = 0; work < 200; ++work) {
+    if (cost(work + 1) < cost(work)) check::that(false, name, __FILE__, __LINE__, std::to_string(work));
+  }
+}
+
+void testMonotone() {
+  for (unsigned width : {2U, 4U}) {
+    for (unsigned columns : {1U, 2U, 3U, 4U, 8U, 22U}) {
+      checkMonotone("sums in spikes", [=](unsigned n) { return sumListedRows(n, columns, width, false); });
+      checkMonotone("valued sums in spikes", [=](unsigned n) { return sumListedRows(n, columns, width, true); });
+      checkMonotone("dots in ids", [=](unsigned n) { return dotListedRows(n, columns, width); });
+      checkMonotone("updates in ids", [=](unsigned n) { return addToListedRows(n, columns, false); });
+    }
+    checkMonotone("sums in pairs of columns", [=](unsigned n) { return sumListedRows(10, 2 * n, width, false); });
+    checkMonotone("updates in pairs of columns", [=](unsigned n) { return addToListedRows(10, 2 * n, false); });
+  }
+  checkMonotone("search", [](unsigned n) { return numBelow(n); });
+  checkMonotone("candidates", [](unsigned n) { return selectRow({100, n / 2, 0, 1}, n, 2); });
+  checkMonotone("chunk", [](unsigned n) { return selectRow({n, 0, 0, 1}, 0, 2); });
+  checkMonotone("pairs near", [](unsigned n) { return walkOf({200, n, 1, 1}); });
+  checkMonotone("candidates to cut", [](unsigned n) { return searchLists({n, 9, 9, 1, 3, false}); });
+  checkMonotone("passes of the search", [](unsigned n) { return searchLists({100, 9, n, n, 3, true}); });
+  checkMonotone("sum of rows", [](unsigned n) { return sumRows(n, 4, true); });
+}
+
+void testSamplesMonotone() {
+  for (unsigned neurons : {1U, 2U, 8U, 22U}) {
+    checkMonotone("spikes of a row", [=](unsigned n) { return currentRow(n, 0, neurons, 4, false); });
+    checkMonotone("inputs that are not 0", [=](unsigned n) { return currentRow(n, 200 - n, neurons, 4, true); });
+    checkMonotone("listed inputs", [=](unsigned n) { return listedRow(200 * neurons, n, 2); });
+    checkMonotone("used entries", [=](unsigned n) { return matmulRow(n, 200 - n, neurons, 4, 2); });
+  }
+  checkMonotone("scattered", [](unsigned n) { return scatterGroup(200, n); });
+  checkMonotone("filled", [](unsigned n) { return fill(n, 2); });
+  checkMonotone("copied", [](unsigned n) { return copy(n, 2); });
+  for (unsigned char kind = kSuperSpike; kind <= snnjax::StraightThrough; ++kind) {
+    CHECK(membraneGradient({kSubtract, kind, false}) > membraneGradient({kSubtract, kind, true}));
+  }
+}
+
+// The slowest worker of LifScan on 48 samples of two neurons: 8 numbers a worker, of 3 steps each that have not ended.
+void testVertex(const ipu_model::CodeletLibrary& library) {
+  constexpr unsigned kBatch = 48, kSteps = 3, kNeurons = 2;
+  const auto cyclesOf = [&](unsigned length) {
+    Alone vertex(library, "snnjax::LifScan<false>");
+    for (const char* name : {"bias", "decay", "gain", "threshold"}) vertex.edge(name, std::vector<float>(kNeurons));
+    vertex.edge("lengths", std::vector<unsigned>(kBatch, length)).edge("block", std::vector<unsigned>{1});
+    for (const char* name : {"counts", "membranes"}) vertex.edge(name, std::vector<float>(kBatch * kNeurons));
+    for (const char* name : {"current", "v"}) vertex.edge(name, std::vector<float>(kBatch * kSteps * kNeurons));
+    vertex.state("num_steps", kSteps).state("batch", kBatch).state("neurons", kNeurons);
+    vertex.state("reset", kSubtract).state("keep_history", false).run().get<float>("v");
+    return vertex.cycles();
+  };
+  constexpr std::uint64_t kEntry = 6 + 16 + 6 + 48 * 4, kInside = 7 + 19, kBehind = 7 + 6;
+  CHECK_EQUAL(cyclesOf(100), kEntry + 8 * (12 + 3 * kInside));
+  CHECK_EQUAL(cyclesOf(kSteps + 1), kEntry + 8 * (12 + kInside + 2 * kBehind));
+  CHECK_EQUAL(cyclesOf(kSteps), kEntry + 8 * (12 + 3 * kBehind));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  testMonotone();
+  testSamplesMonotone();
+  return kernels::runForms(argc, argv, [](const ipu_model::CodeletLibrary& library) { testVertex(library); });
+}

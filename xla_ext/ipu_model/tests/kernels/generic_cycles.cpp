@@ -1,0 +1,85 @@
+// Costs of the generic codelets, and of gradients: figures that a reader can count, and monotone in the work.
+#include "check.hpp"
+#include "poplar_kernels/elementwise/cast_cycles.hpp"
+#include "poplar_kernels/elementwise/elementwise_cycles.hpp"
+#include "poplar_kernels/elementwise/random_cycles.hpp"
+#include "poplar_kernels/movement/copy_cycles.hpp"
+#include "poplar_kernels/movement/scatter_rows_cycles.hpp"
+#include "poplar_kernels/network/lif_gradient_scan_cycles.hpp"
+#include "poplar_kernels/reductions/reduce_cycles.hpp"
+
+namespace {
+
+using namespace snnjax::cycles;
+using snnjax::Kind;
+using snnjax::Work;
+
+// Two loads, sum, store and loop 3, for 50 pairs; one load less with a single operand; four halves a vector.
+static_assert(elementwise(100, Work::Simple, Kind::Float, 2) == 30 + 50 * (2 + 1 + 3));
+static_assert(elementwise(100, Work::Simple, Kind::Float, 1) == 30 + 50 * (1 + 1 + 3));
+static_assert(elementwise(100, Work::Exponential, Kind::Half, 1) == 30 + 25 * (1 + 6 + 3));
+static_assert(elementwise(3, Work::Simple, Kind::Integer, 2) == 30 + 3 * (2 + 2 + 3));  // PopLibs: 7 a sum
+static_assert(select(10) == 30 + 80);
+
+// Ten rows of 8 columns apart: four pairs, each 10 and 3 a row. Side by side: 5 pairs and their join for each output.
+static_assert(reduce(8, 10, 8, Element::Float) == 35 + 4 * (10 + 10 * 3));
+static_assert(reduce(8, 10, 8, Element::Half) == 35 + 4 * (10 + 10 * 5));
+static_assert(reduce(7, 10, 7, Element::Float) == 35 + 7 * (10 + 10 * 3));
+static_assert(reduce(8, 10, 1, Element::Float) == 35 + 8 * (10 + 5 * 3 + 2));
+static_assert(reduce(8, 9, 1, Element::Float) == 35 + 8 * (10 + 9 * 3 + 2));
+static_assert(reduce(8, 10, 8, Element::Integer) == 35 + 8 * (10 + 10 * 4));
+
+static_assert(constantsGradient({snnjax::None, snnjax::SuperSpike, true}) ==
+              membraneGradient({snnjax::None, snnjax::SuperSpike, true}) + 10 + 4 + 2 + 10 + 3);
+
+// Each function of one number must not fall where that number grows by `step`.
+template <typename F>
+void checkMonotone(const char* name, F&& cost, unsigned step = 1) {
+  for (unsigned work = 0; work < 200; work += step) {
+    if (cost(work + step) < cost(work)) check::that(false, name, __FILE__, __LINE__, std::to_string(work));
+  }
+}
+
+void testElements() {
+  for (const Kind kind : {Kind::Float, Kind::Half, Kind::Integer}) {
+    for (int work = 0; work <= static_cast<int>(Work::Library); ++work) {
+      checkMonotone("elements", [=](unsigned n) { return elementwise(n, static_cast<Work>(work), kind, 2); });
+      CHECK(elementwise(8, static_cast<Work>(work), kind, 2) > elementwise(8, static_cast<Work>(work), kind, 1));
+    }
+  }
+  for (const Element element : {Element::Float, Element::Half, Element::Integer}) {
+    checkMonotone("rows apart", [=](unsigned n) { return reduce(8, n, 8, element); });
+    checkMonotone("rows side by side", [=](unsigned n) { return reduce(8, n, 1, element); }, 2);
+    checkMonotone("outputs", [=](unsigned n) { return reduce(n, 5, 8, element); });
+  }
+  checkMonotone("selected", [](unsigned n) { return select(n); });
+  checkMonotone("cast", [](unsigned n) { return cast(n, true, 1); });
+  checkMonotone("cast one by one", [](unsigned n) { return cast(n, false, 4); });
+}
+
+void testRows() {
+  checkMonotone("filled", [](unsigned n) { return snnjax::cycles::fill(4 * n); });
+  checkMonotone("transposed", [](unsigned n) { return transpose(n, 2); });
+  checkMonotone("gathered", [](unsigned n) { return gatherRows(n, 24); });
+  checkMonotone("sliced", [](unsigned n) { return sliceRows(n, 24); });
+  checkMonotone("ids", [](unsigned n) { return scatterRows(n, 0, 24); });
+  checkMonotone("own rows", [](unsigned n) { return scatterRows(200, n, 24); });
+  checkMonotone("numbers", [](unsigned n) { return random(n, kUniform); });
+}
+
+void testGradients() {
+  for (unsigned char kind = snnjax::SuperSpike; kind <= snnjax::StraightThrough; ++kind) {
+    const GradientSwitches detached = {snnjax::Subtract, kind, true}, attached = {snnjax::Subtract, kind, false};
+    CHECK(membraneGradient(attached) > membraneGradient(detached));
+    CHECK(constantsGradient(detached) > membraneGradient(detached));
+  }
+}
+
+}  // namespace
+
+int main() {
+  testElements();
+  testRows();
+  testGradients();
+  return check::failures;
+}

@@ -1,0 +1,225 @@
+// Steps of recurrent layers against the codelets of all steps, with what their spikes add to currents and gradients:
+// the same bits. The lists that they read against the fair rule.
+#include <algorithm>
+#include <numeric>
+
+#include "kernels/network/neurons.hpp"
+#include "poplar_kernels/conventions.hpp"
+
+namespace {
+
+using namespace kernels;
+
+constexpr unsigned kCapacity = 3, kRows = 9;
+
+// The rows of weights that each sample reads in each step: of the first kCounts of a list.
+struct Read {
+  explicit Read(unsigned n) : weights(Draw(n).row((kRows + 1) * n)), first(Draw(n + 1).row(kBatch * n)) {
+    Draw draw(n + 2);
+    for (unsigned row = 0; row < kBatch * kSteps; ++row) {
+      counts.push_back(draw.below(kCapacity + 1));
+      for (unsigned k = 0; k < kCapacity; ++k) rows.push_back(draw.below(kRows));
+    }
+  }
+  std::vector<float> weights, first;
+  std::vector<unsigned> counts, rows;
+};
+
+// Currents with what is read.
+Problem withRead(Problem p, const Read& read) {
+  for (unsigned b = 0; b < kBatch; ++b) {
+    for (unsigned t = 0; t < kSteps; ++t) {
+      for (unsigned j = 0; j < p.n; ++j) {
+        const unsigned row = b * kSteps + t;
+        float sum = 0;
+        for (unsigned k = 0; k < read.counts[row]; ++k) sum += read.weights[read.rows[row * kCapacity + k] * p.n + j];
+        p.current[row * p.n + j] += t == 0 ? read.first[b * p.n + j] : sum;
+      }
+    }
+  }
+  return p;
+}
+
+void testForward(const ipu_model::CodeletLibrary& library, const Problem& p) {
+  const Read read(p.n);
+  const States scan = scanned(library, withRead(p, read));
+  Alone vertex(library, "snnjax::LifRecurrentStep<float," + p.instance() + ">");
+  p.setCommon(vertex, {"bias", "decay", "gain", "threshold"});
+  vertex.edge("current", p.current).edge("weights", read.weights).edge("first", read.first);
+  vertex.edge("membranes", p.history()).edge("counts", std::vector<float>(kBatch * p.n)).state("keep_history", true);
+  vertex.edge("v", std::vector<float>(p.current.size())).edge("sent", std::vector<float>(kBatch * p.n));
+  vertex.state("parts", 2U).state("stride", 2 + kCapacity);
+  if (p.kind.second) {
+    vertex.edge("w", p.history()).edge("raise", std::vector<float>(p.current.size())).state("keep_second", true);
+    vertex.state("raises", p.kind.raises);
+  }
+  std::vector<float> counts(kBatch * p.n);
+  for (unsigned t = 0; t < kSteps; ++t) {
+    std::vector<unsigned> lists(kBatch * 2 * (2 + kCapacity), 77);
+    for (unsigned b = 0; b < kBatch; ++b) {  // the first row of a sample is in its first part
+      unsigned* to = &lists[b * 2 * (2 + kCapacity)];
+      for (unsigned k = 0; k < read.counts[b * kSteps + t]; ++k) {
+        to[k == 0 ? 0 : 2 + kCapacity + k - 1] = read.rows[(b * kSteps + t) * kCapacity + k] * p.n;
+      }
+      const unsigned count = read.counts[b * kSteps + t];
+      to[count > 0 ? 1 : 0] = ~0U;
+      to[2 + kCapacity + (count > 0 ? count - 1 : 0)] = ~0U;
+    }
+    vertex.edge("lists", lists).edge("iteration", std::vector<unsigned>{t}).run(t % 2 == 0);
+    const auto now = vertex.get<float>("counts"), v = vertex.get<float>("v"), sent = vertex.get<float>("sent");
+    for (unsigned i = 0; i < now.size(); ++i) {
+      const unsigned b = i / p.n, j = i % p.n;
+      CHECK_EQUAL(sent[i], now[i] > counts[i] ? v[(b * kSteps + t) * p.n + j] : -INFINITY);
+    }
+    counts = now;
+  }
+  CHECK(vertex.get<float>("membranes") == scan.v);
+  CHECK(counts == scan.counts);
+  CHECK(vertex.get<float>("v") == scan.selectable);
+  if (p.kind.second) CHECK(vertex.get<float>("w") == scan.w);
+}
+
+// A row [kept, listed, true spikes, starts of shares, ids] that lists the own neurons 1 and 0 of the tile, and others.
+std::vector<unsigned short> recordOf(unsigned first_id) {
+  const auto id = [&](unsigned i) { return static_cast<unsigned short>(i); };
+  return {1, 3, 1, 0, 0, 0, 0, 0, id(first_id + 1), id(first_id), id(first_id + 100), 0};
+}
+
+void testBackward(const ipu_model::CodeletLibrary& library, const Problem& p, bool learns) {
+  constexpr unsigned kFirst = 40, kStride = 12, kParts = 2;
+  std::vector<unsigned short> lists;
+  for (unsigned row = 0; row < kBatch * kSteps; ++row) {
+    const auto record = recordOf(row % kSteps == 2 ? 200 : kFirst);
+    lists.insert(lists.end(), record.begin(), record.end());
+  }
+  Alone find(library, "snnjax::SlotsOfNeurons");
+  std::vector<unsigned short> before(kBatch * (kSteps + 1) * p.n);
+  for (unsigned i = 0; i < before.size(); ++i) before[i] = static_cast<unsigned short>(i % 5);
+  find.edge("lists", lists).edge("slots", before);
+  find.state("num_steps", kSteps).state("batch", kBatch).state("stride", kStride).state("capacity", kCapacity);
+  find.state("first_id", kFirst).state("neurons", p.n).run();
+  const auto slots = find.get<unsigned short>("slots");
+  for (unsigned i = 0; i < slots.size(); ++i) {
+    const unsigned b = i / p.n / (kSteps + 1), t = i / p.n % (kSteps + 1), j = i % p.n;
+    const unsigned listed = t != 2 && j < 2 ? 1 - j : kCapacity;
+    CHECK_EQUAL(slots[i], t < kSteps ? listed : before[b * (kSteps + 1) * p.n + j]);
+  }
+  const States states = scanned(library, p);
+  std::vector<float> g_spikes = Draw(8).row(p.current.size());
+  const std::vector<float> sums = Draw(9).row(kParts * kBatch * kCapacity);
+  Alone step(library, "snnjax::LifRecurrentGradient<" + p.instance() + (learns ? ",true>" : ",false>"));
+  const auto results = setGradient(step, p, states, learns);
+  step.edge("g_spikes", g_spikes).edge("slots", slots).edge("sums", sums);
+  step.edge("g_current", std::vector<float>(p.current.size(), 3.0f)).state("parts", kParts);
+  step.state("capacity", kCapacity);
+  if (p.kind.second) step.state("raises", p.kind.raises);
+  for (unsigned t = 0; t < kSteps; ++t) step.edge("iteration", std::vector<unsigned>{t}).run(t % 2 == 0);
+  for (unsigned i = 0; i < g_spikes.size(); ++i) {
+    const unsigned b = i / p.n / kSteps, slot = slots[i + (b + 1) * p.n], at = b * kCapacity + slot;
+    if (slot < kCapacity) g_spikes[i] += sums[at] + sums[kBatch * kCapacity + at];
+  }
+  Alone scan(library, "snnjax::LifGradientScan<" + p.instance() + (learns ? ",true>" : ",false>"));
+  setGradient(scan, p, states, learns);
+  if (p.kind.second) scan.state("raises", p.kind.raises);
+  scan.edge("g_spikes", g_spikes).edge("g_current", std::vector<float>(p.current.size(), 3.0f)).run();
+  CHECK(scan.get<float>("g_current") == step.get<float>("g_current"));
+  for (const std::string& name : results) CHECK(scan.get<float>(name) == step.get<float>(name));
+}
+
+// Each listed id, hostile ones too, with the row that it names.
+void testDots(const ipu_model::CodeletLibrary& library, unsigned n) {
+  constexpr unsigned kStride = 16, kSlots = 7, kStep = 3;
+  const auto weights = Draw(n).row((kRows + 1) * n), g = Draw(n + 1).row(kBatch * kSteps * n);
+  std::vector<unsigned short> lists;
+  for (unsigned row = 0; row < kBatch * kSteps; ++row) {
+    for (unsigned value : {2U, row % 9, 2U, 0U, 0U, 0U, 0U, 0U, 0U, 8U, 3U, 60000U, 4U, 9U, 1U, 0U})
+      lists.push_back(static_cast<unsigned short>(value));
+  }
+  Alone vertex(library, "snnjax::StepDots<float>");
+  vertex.edge("lists", lists).edge("weights", weights).edge("g_current", g);
+  vertex.edge("dots", std::vector<float>(kBatch * kSlots, 77.0f))
+      .edge("iteration", std::vector<unsigned>{kSteps - 1 - kStep});
+  vertex.state("num_steps", kSteps).state("batch", kBatch).state("stride", kStride).state("capacity", kSlots);
+  vertex.state("num_inputs", kRows).state("neurons", n).run();
+  const auto dots = vertex.get<float>("dots");
+  for (unsigned b = 0; b < kBatch; ++b) {
+    const unsigned row = b * kSteps + kStep, listed = std::min(kSlots, row % 9);
+    for (unsigned k = 0; k < kSlots; ++k) {
+      const unsigned id = std::min<unsigned>(lists[row * kStride + snnjax::kListHeader + k], kRows);
+      float dot = 0;
+      for (unsigned j = 0; j < n; ++j) dot += weights[id * n + j] * g[row * n + j];
+      CHECK_EQUAL(dots[b * kSlots + k], k < listed ? dot : 77.0f);
+    }
+  }
+}
+
+// What is kept of the spikes of a sample, a share of `rate` in 100 of its neurons, with membranes of so many different
+// values: each part of the blocks lists its own, in few slots, and ranks them among all.
+void testLists(const ipu_model::CodeletLibrary& library, unsigned columns, unsigned rate, unsigned capacity,
+               unsigned values) {
+  constexpr unsigned kBlocks = 5, kParts = 4;
+  const unsigned neurons = kBlocks * columns, shared = (neurons / 2 + 5) / 6 * 2;
+  const unsigned slots = (std::min(capacity, neurons) + 1) / 2 * 2;
+  Draw draw(columns + rate + values);
+  std::vector<unsigned> ids, rows, kept;
+  std::vector<float> membranes(kParts * neurons), joined;
+  for (unsigned id = 0; id < membranes.size(); ++id) {
+    membranes[id] = static_cast<float>(draw.below(values)) / 8.0f - 2.0f;
+    if (draw.below(100) < rate) ids.push_back(id);
+  }
+  std::vector<float> sent(membranes.size(), -INFINITY);
+  for (const unsigned id : ids) sent[id] = membranes[id];
+  for (unsigned part = 0; part < kParts; ++part) {
+    Alone found(library, "snnjax::ListSpikes");
+    const auto first = sent.begin() + part * neurons;
+    found.edge("sent", std::vector<float>(first, first + neurons))
+        .edge("rows", std::vector<unsigned>(6 * (1 + shared)));
+    found.edge("membranes", std::vector<float>(6 * shared)).state("pairs", neurons / 2).state("columns", columns);
+    found.state("first_id", part * neurons).state("slots", shared).run();
+    Alone join(library, "snnjax::JoinSpikes");
+    join.edge("rows", found.get<unsigned>("rows")).edge("membranes", found.get<float>("membranes"));
+    join.edge("joined_rows", std::vector<unsigned>(1 + slots)).edge("joined", std::vector<float>(slots));
+    join.state("slots", shared).state("capacity", slots).state("columns", columns).run(true);
+    for (const unsigned row : join.get<unsigned>("joined_rows")) rows.push_back(row);
+    for (const float v : join.get<float>("joined")) joined.push_back(v);
+  }
+  for (unsigned part = 0; part < kParts; ++part) {
+    Alone rank(library, "snnjax::RankSpikes");
+    rank.edge("rows", rows).edge("membranes", joined).edge("list", std::vector<unsigned>(1 + slots));
+    rank.state("parts", kParts).state("own", part).state("slots", slots).state("limit", capacity);
+    rank.state("columns", columns).run(true);
+    for (const unsigned row : rank.get<unsigned>("list")) {
+      if (row == ~0U) break;
+      kept.push_back(row / columns);
+    }
+  }
+  std::ranges::sort(ids, [&](unsigned a, unsigned b) {
+    if (membranes[a] != membranes[b]) return membranes[a] > membranes[b];
+    return snnjax::hashOf(a) < snnjax::hashOf(b);
+  });
+  ids.resize(std::min<std::size_t>(ids.size(), capacity));
+  std::ranges::sort(ids);
+  std::ranges::sort(kept);
+  CHECK(kept == ids);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return runForms(argc, argv, [](const ipu_model::CodeletLibrary& library) {
+    for (const Kind& kind : {Kind{4, false, false, 0, 0, true}, Kind{2, false, false, 2, 5, true},
+                             Kind{4, true, true, 0, 0, false}, Kind{12, true, true, 0, 6, true}}) {
+      const Problem problem(kind);
+      testForward(library, problem);
+      for (bool learns : {false, true}) testBackward(library, problem, learns);
+    }
+    for (unsigned n : {2U, 6U, 10U, 12U}) testDots(library, n);
+    for (unsigned columns : {2U, 12U, 40U}) {
+      for (unsigned rate : {0U, 5U, 40U, 100U}) {
+        testLists(library, columns, rate, 10, 1000);
+        testLists(library, columns, rate, 30, 3);
+        testLists(library, columns, rate, 2000, 5);
+      }
+    }
+  });
+}

@@ -1,0 +1,157 @@
+// Neurons over all steps: against their equations, and the same bits in blocks of one step.
+#include "kernels/network/neurons.hpp"
+
+namespace {
+
+using namespace kernels;
+
+// In blocks of one step.
+States stepped(const ipu_model::CodeletLibrary& library, const Problem& p) {
+  Alone vertex(library, "snnjax::LifScan<" + p.instance() + ">");
+  p.setCommon(vertex, {"bias", "decay", "gain", "threshold"});
+  vertex.edge("membranes", p.history()).edge("counts", std::vector<float>(kBatch * p.n)).state("keep_history", true);
+  vertex.edge("v", std::vector<float>(kBatch * p.n)).state("num_steps", 1U);
+  if (p.kind.second) {
+    vertex.edge("w", p.history()).edge("raise", std::vector<float>(kBatch * p.n)).state("keep_second", true);
+    vertex.state("raises", p.kind.raises);
+  }
+  States all;
+  all.selectable.resize(p.current.size());
+  for (unsigned t = 0; t < kSteps; ++t) {
+    vertex.edge("current", stepOf(p.current, t, p.n)).edge("block", std::vector<unsigned>{t}).run();
+    const auto v = vertex.get<float>("v");
+    for (unsigned i = 0; i < v.size(); ++i) all.selectable[(i / p.n * kSteps + t) * p.n + i % p.n] = v[i];
+  }
+  all.v = vertex.get<float>("membranes");
+  if (p.kind.second) all.w = vertex.get<float>("w");
+  all.counts = vertex.get<float>("counts");
+  return all;
+}
+
+// Plain LIF; those with a second state kernels_second_state holds to its equations.
+void checkMembranes(const Problem& p, const States& states) {
+  for (unsigned i = 0; i < p.current.size(); ++i) {
+    const unsigned b = i / p.n / kSteps, t = i / p.n % kSteps, j = i % p.n, at = (t * kBatch + b) * p.n + j;
+    const float before = states.v[at], threshold = p.constants.at("threshold")[j];
+    const bool fires = before > threshold;
+    const float u = p.kind.reset == 0 && fires ? before - threshold : p.kind.reset == 1 && fires ? 0.0f : before;
+    const float after = 0.5f * u + 0.25f * (p.current[i] + p.constants.at("bias")[j]);
+    CHECK_EQUAL(states.v[at + kBatch * p.n], t < kLengths[b] ? after : before);
+    CHECK_EQUAL(states.selectable[i], t < kLengths[b] ? after : -INFINITY);
+  }
+}
+
+void testForward(const ipu_model::CodeletLibrary& library, const Problem& p) {
+  const States scan = scanned(library, p), step = stepped(library, p);
+  if (!p.kind.second) checkMembranes(p, scan);
+  CHECK(scan.v == step.v);
+  CHECK(scan.w == step.w);
+  CHECK(scan.counts == step.counts);
+  CHECK(scan.selectable == step.selectable);
+}
+
+void testBackward(const ipu_model::CodeletLibrary& library, const Problem& p, bool learns) {
+  const States states = scanned(library, p);
+  const std::vector<float> g_spikes = Draw(8).row(p.current.size());
+  const std::string name = "snnjax::LifGradientScan<" + p.instance() + (learns ? ",true>" : ",false>");
+  Alone scan(library, name), step(library, name);
+  const auto results = setGradient(scan, p, states, learns);
+  setGradient(step, p, states, learns);
+  for (Alone* vertex : {&scan, &step}) {
+    if (p.kind.second) vertex->state("raises", p.kind.raises);
+  }
+  scan.edge("g_spikes", g_spikes).edge("g_current", std::vector<float>(p.current.size(), 3.0f)).run(p.n % 4 == 0);
+  step.edge("g_current", std::vector<float>(kBatch * p.n)).state("num_steps", 1U);
+  const auto g_current = scan.get<float>("g_current");
+  for (unsigned t = kSteps; t-- > 0;) {
+    step.edge("g_spikes", stepOf(g_spikes, t, p.n)).edge("block", std::vector<unsigned>{t}).run();
+    CHECK(step.get<float>("g_current") == stepOf(g_current, t, p.n));
+  }
+  for (const std::string& result : results) CHECK(scan.get<float>(result) == step.get<float>(result));
+}
+
+void testReadout(const ipu_model::CodeletLibrary& library, unsigned n) {
+  const Problem p({n, false, false, 0, 0, true});
+  Alone forward(library, "snnjax::LeakyScan");
+  for (const char* name : {"bias", "decay", "gain"}) forward.edge(name, p.constants.at(name));
+  forward.edge("lengths", kLengths).edge("current", p.current).edge("membranes", p.history());
+  forward.edge("block", std::vector<unsigned>{0})
+      .state("num_steps", kSteps)
+      .state("batch", kBatch)
+      .state("neurons", n)
+      .run();
+  const auto v = forward.get<float>("membranes");
+  for (unsigned b = 0; b < kBatch; ++b) {
+    for (unsigned i = 0; i < kSteps * n; ++i) {
+      const unsigned t = i / n, j = i % n;
+      const float before = v[(t * kBatch + b) * n + j],
+                  sum = p.current[(b * kSteps + t) * n + j] + p.constants.at("bias")[j];
+      CHECK_EQUAL(v[((t + 1) * kBatch + b) * n + j], t < kLengths[b] ? 0.5f * before + 0.25f * sum : before);
+    }
+  }
+  for (bool learns : {false, true}) {
+    Alone backward(library, std::string("snnjax::LeakyGradientScan<") + (learns ? "true>" : "false>"));
+    const auto g_output = Draw(3).row(p.current.size());
+    const auto zero = std::vector<float>(kBatch * n);
+    for (const char* name : {"decay", "gain"}) backward.edge(name, p.constants.at(name));
+    backward.edge("block", std::vector<unsigned>{0})
+        .edge("lengths", kLengths)
+        .edge("g_output", g_output)
+        .edge("g_v", zero)
+        .edge("g_bias", zero);
+    backward.edge("g_current", p.current).state("num_steps", kSteps).state("batch", kBatch).state("neurons", n);
+    if (learns) backward.edge("membranes", v).edge("g_decay", zero).edge("g_gain", zero);
+    backward.run();
+    const auto g_current = backward.get<float>("g_current");
+    std::vector<float> g_v(kBatch * n), g_decay = g_v, g_gain = g_v;
+    for (unsigned i = 0; i < kBatch * n; ++i) {
+      const unsigned b = i / n, j = i % n;
+      for (unsigned t = kSteps; t-- > 0;) {
+        const unsigned at = (b * kSteps + t) * n + j;
+        const bool inside = t < kLengths[b];
+        const float g = g_v[i] + g_output[at], before = v[(t * kBatch + b) * n + j],
+                    after = v[((t + 1) * kBatch + b) * n + j];
+        CHECK_EQUAL(g_current[at], inside ? 0.25f * g : 0.0f);
+        g_v[i] = inside ? 0.5f * g : g;
+        if (inside) g_decay[i] += g * before, g_gain[i] += g * (after - 0.5f * before) / 0.25f;
+      }
+    }
+    CHECK(backward.get<float>("g_v") == g_v);
+    if (learns) CHECK(backward.get<float>("g_decay") == g_decay);
+    if (learns) CHECK(backward.get<float>("g_gain") == g_gain);
+  }
+}
+
+// Workers share the pairs of one sample: six take as long as one.
+void testCost(const ipu_model::CodeletLibrary& library) {
+  const auto cyclesOf = [&](unsigned n) {
+    Alone vertex(library, "snnjax::LifScan<false>");
+    for (const char* name : {"bias", "decay", "gain", "threshold"}) vertex.edge(name, std::vector<float>(n));
+    vertex.edge("lengths", std::vector<unsigned>{kSteps})
+        .edge("block", std::vector<unsigned>{0})
+        .state("num_steps", kSteps)
+        .state("batch", 1U)
+        .state("neurons", n);
+    vertex.edge("current", std::vector<float>(kSteps * n)).edge("membranes", std::vector<float>((kSteps + 1) * n));
+    vertex.edge("counts", std::vector<float>(n)).edge("v", std::vector<float>(kSteps * n)).state("keep_history", true);
+    return vertex.state("reset", static_cast<unsigned char>(0)).run().cycles();
+  };
+  CHECK_EQUAL(cyclesOf(12), cyclesOf(2));
+  CHECK(cyclesOf(14) > cyclesOf(12));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return runForms(argc, argv, [](const ipu_model::CodeletLibrary& library) {
+    for (const Kind& kind :
+         {Kind{4, false, false, 0, 0, true}, Kind{5, false, false, 1, 1, false}, Kind{2, false, false, 2, 5, true},
+          Kind{4, true, true, 0, 0, false}, Kind{3, true, true, 1, 2, true}, Kind{12, true, true, 0, 6, true}}) {
+      const Problem problem(kind);
+      testForward(library, problem);
+      for (bool learns : {false, true}) testBackward(library, problem, learns);
+    }
+    for (unsigned n : {2U, 3U, 12U}) testReadout(library, n);
+    testCost(library);
+  });
+}

@@ -1,0 +1,62 @@
+// Sums over rows, histories of blocks of steps, and the counter of loops.
+#include "kernels/alone.hpp"
+
+namespace {
+
+using namespace kernels;
+
+void testSumRows(const ipu_model::CodeletLibrary& library, unsigned rows, unsigned columns) {
+  Draw draw(rows + columns);
+  const auto in = draw.row(rows * columns);
+  std::vector<float> expected(columns);
+  for (unsigned i = 0; i < in.size(); ++i) expected[i % columns] += in[i];
+  Alone vertex(library, "snnjax::SumRows");
+  vertex.edge("in", in)
+      .edge("out", std::vector<float>(columns, 1.0f))
+      .state("rows", rows)
+      .state("columns", columns)
+      .run();
+  CHECK(vertex.get<float>("out") == expected);
+}
+
+// Before the first block, and after the last one, are zeros, and nothing is stored.
+template <typename T>
+void testBlocks(const ipu_model::CodeletLibrary& library, const std::string& t) {
+  constexpr unsigned kBlocks = 3, kWidth = 22;
+  Draw draw(kWidth);
+  const auto history = draw.row<T>(kBlocks * kWidth), row = draw.row<T>(kWidth);
+  for (unsigned block = 0; block < kBlocks + 2; ++block) {
+    Alone load(library, "snnjax::LoadBlock<" + t + ">"), store(library, "snnjax::StoreBlock<" + t + ">");
+    for (Alone* vertex : {&load, &store}) {
+      vertex->edge("history", history).edge("row", row).edge("block", std::vector<unsigned>{block});
+      vertex->state("num_blocks", kBlocks).state("width", kWidth);
+    }
+    load.state("back", 1U).run();
+    store.run();
+    auto expected_history = history;
+    std::vector<T> expected_row(kWidth);
+    for (unsigned i = 0; i < kWidth; ++i) {
+      if (block > 0 && block <= kBlocks) expected_row[i] = history[(block - 1) * kWidth + i];
+      if (block < kBlocks) expected_history[block * kWidth + i] = row[i];
+    }
+    CHECK(load.template get<T>("row") == expected_row);
+    CHECK(store.template get<T>("history") == expected_history);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return kernels::runForms(argc, argv, [](const ipu_model::CodeletLibrary& library) {
+    testSumRows(library, 5, 1);
+    testSumRows(library, 0, 4);
+    testSumRows(library, 9, 30);
+    testBlocks<float>(library, "float");
+    testBlocks<unsigned short>(library, "unsigned short");
+    for (unsigned by : {1U, ~0U}) {
+      Alone counter(library, "snnjax::Advance");
+      counter.edge("counter", std::vector<unsigned>{41}).state("by", by).run();
+      CHECK_EQUAL(counter.get<unsigned>("counter").front(), 41 + by);
+    }
+  });
+}
