@@ -169,8 +169,8 @@ def sparse(
     """Make a connection with few synapses, of which only weights that exist are stored, multiplied and learned.
 
     ``current[j] = bias[j] + sum of weights[s] * spikes[i]`` over the synapses s from neuron i to neuron j
-    (`snnjax.spike_sparse_matmul`). Which exist is given, or drawn by ``initial_stats``, by one of four arguments. They are
-    stats, which training does not change; others, as many, may take their place there.
+    (`snnjax.spike_sparse_matmul`). Which exist is given, or drawn by ``initial_stats``, as one of four arguments says.
+    They are stats, which training does not change; others, as many, may take their place there.
 
     Args:
         num_neurons: number of neurons that receive the current.
