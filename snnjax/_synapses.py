@@ -168,6 +168,36 @@ class Synapses:
 
     @classmethod
     @explained
+    def fixed_number(cls, key: Array, num_neurons: int, num_targets: int, count: int) -> "Synapses":
+        """Synapses between `count` different pairs, drawn uniformly; a pure function, also under `jit`.
+
+        Raises:
+            ValueError: if there are fewer pairs than `count`, or more than 2^31 - 1, or a number is none.
+
+        Example:
+            >>> import jax
+            >>> from snnjax import Synapses
+            >>> synapses = Synapses.fixed_number(jax.random.key(0), 100, 50, 250)
+            >>> synapses.num_synapses, int(synapses.ends[-1])
+            (250, 250)
+        """
+        op = "Synapses.fixed_number"
+        num_neurons, num_targets = _check_sizes(op, key, num_neurons, num_targets)
+        count, pairs = check_integer(op, "count", count, 0), num_neurons * num_targets
+        if pairs > _MAX_SYNAPSES:
+            hint = "Choose so many for each neuron with fixed_fan_out"
+            fail(f"{op}: `num_targets` must make at most {_MAX_SYNAPSES} pairs, got {pairs}. {hint}.")
+        if count > pairs:
+            fail(
+                f"{op}: `count` must be at most {pairs}, the pairs to choose from, got {count}. Choose fewer."
+            )
+        drawn = _distinct(key, 1, int(count), pairs)[0]
+        sources, targets = jnp.divmod(drawn, jnp.int32(max(num_targets, 1)))
+        ends = jnp.cumsum(jnp.bincount(sources, length=num_neurons), dtype=jnp.int32)
+        return cls(ends, targets.astype(id_dtype(num_targets)), num_targets)
+
+    @classmethod
+    @explained
     def with_probability(
         cls, key: Array, num_neurons: int, num_targets: int, probability: float
     ) -> "Synapses":
@@ -188,11 +218,9 @@ class Synapses:
         op = "Synapses.with_probability"
         num_neurons, num_targets = _check_sizes(op, key, num_neurons, num_targets)
         _check_known_key(op, key)
-        if not isinstance(probability, float | int) or not 0 <= probability <= 1:
-            hint = "Pass the share of pairs that are connected"
-            fail(f"{op}: `probability` must be between 0 and 1, got {short_repr(probability)}. {hint}.")
+        probability = check_probability(op, probability)
         _check_count(int(num_neurons * num_targets * probability))
-        pairs = _pairs_drawn(key, num_neurons * num_targets, float(probability))
+        pairs = _pairs_drawn(key, num_neurons * num_targets, probability)
         return _of_pairs(pairs, num_neurons, num_targets)
 
     @classmethod
@@ -399,6 +427,14 @@ def _check_count(count: int) -> None:
         fail(
             f"Synapses: `targets` must be at most {_MAX_SYNAPSES}, got {count}. Use several sets of synapses."
         )
+
+
+def check_probability(op: str, probability: Any) -> float:
+    """Check the probability of a synapse between two neurons."""
+    if not isinstance(probability, float | int) or not 0 <= probability <= 1:
+        hint = "Pass the share of pairs that are connected"
+        fail(f"{op}: `probability` must be between 0 and 1, got {short_repr(probability)}. {hint}.")
+    return float(probability)
 
 
 def targets_or_beyond(synapses: Synapses) -> Int[Array, " synapses"]:

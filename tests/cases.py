@@ -129,7 +129,7 @@ def _pool_spikes_arguments(rng: np.random.Generator) -> tuple[Any, ...]:
 
 def pool(spikes: Signal) -> Any:
     """`pool_spikes` of an image that its windows do not fill."""
-    return snnjax.pool_spikes(spikes, (5, 4, 2), 2, how="mean")
+    return snnjax.pool_spikes(spikes, 2, shape=(5, 4, 2), how="mean")
 
 
 def _delay_spikes_arguments(rng: np.random.Generator) -> tuple[Any, ...]:
@@ -222,6 +222,25 @@ def relaxed_network(*arguments: Any, **options: Any) -> Any:
 
 EXACT = "dyadic arguments: every sum is exact"
 
+# The products of spikes, in both forms: (name, op, reference, arguments, which of them have a batch axis).
+PRODUCTS: tuple[tuple[str, Any, Any, Any, tuple[int | None, ...]], ...] = (
+    ("spike_matmul", snnjax.spike_matmul, references.spike_matmul, _spike_matmul_arguments, (0, None)),
+    ("spike_matmul of rows", snnjax.spike_matmul, references.multiply_rows, _rows_arguments, (0, None)),
+    *(
+        (name, snnjax.spike_sparse_matmul, references.spike_sparse_matmul, arguments, (0, None, None))
+        for name, arguments in (
+            ("spike_sparse_matmul", _sparse_arguments),
+            ("spike_sparse_matmul of rows", _sparse_rows_arguments),
+        )
+    ),
+    *(
+        (name, convolve, functools.partial(references.spike_conv, geometry=CONVOLUTION), arguments, (0, None))
+        for name, arguments in (
+            ("spike_conv", _spike_conv_arguments),
+            ("spike_conv of rows", _conv_rows_arguments),
+        )
+    ),
+)
 OPS = (
     Case(
         name="spike",
@@ -257,47 +276,20 @@ OPS = (
         reason="ids, zeros and ones",
         has_kernel=True,
     ),
-    Case(
-        name="spike_matmul",
-        function=snnjax.spike_matmul,
-        reference=references.spike_matmul,
-        arguments=_spike_matmul_arguments,
-        batch_axes=(0, None),
-        result_axes=0,
-        relaxed=snnjax.spike_matmul,
-        tolerance=0.0,
-        reason=EXACT,
-        has_kernel=True,
-    ),
-    Case(
-        name="spike_matmul of rows",
-        function=snnjax.spike_matmul,
-        reference=references.multiply_rows,
-        arguments=_rows_arguments,
-        batch_axes=(0, None),
-        result_axes=0,
-        relaxed=snnjax.spike_matmul,
-        tolerance=0.0,
-        reason=EXACT,
-        has_kernel=True,
-    ),
     *(
         Case(
             name=name,
-            function=snnjax.spike_sparse_matmul,
-            reference=references.spike_sparse_matmul,
+            function=function,
+            reference=reference,
             arguments=arguments,
-            batch_axes=(0, None, None),
+            batch_axes=axes,
             result_axes=0,
-            relaxed=snnjax.spike_sparse_matmul,
+            relaxed=function,
             tolerance=0.0,
             reason=EXACT,
             has_kernel=True,
         )
-        for name, arguments in (
-            ("spike_sparse_matmul", _sparse_arguments),
-            ("spike_sparse_matmul of rows", _sparse_rows_arguments),
-        )
+        for name, function, reference, arguments, axes in PRODUCTS
     ),
     Case(
         name="pool_spikes",
@@ -309,24 +301,6 @@ OPS = (
         relaxed=pool,
         tolerance=0.0,
         reason=EXACT,
-    ),
-    *(
-        Case(
-            name=name,
-            function=convolve,
-            reference=functools.partial(references.spike_conv, geometry=CONVOLUTION),
-            arguments=arguments,
-            batch_axes=(0, None),
-            result_axes=0,
-            relaxed=convolve,
-            tolerance=0.0,
-            reason=EXACT,
-            has_kernel=True,
-        )
-        for name, arguments in (
-            ("spike_conv", _spike_conv_arguments),
-            ("spike_conv of rows", _conv_rows_arguments),
-        )
     ),
     Case(
         name="delay_spikes",

@@ -21,21 +21,22 @@ def mask_of(synapses: Synapses) -> np.ndarray:
     return np.asarray(synapses.to_dense(jnp.ones(synapses.num_synapses)))
 
 
-@pytest.mark.parametrize("fan_out", [0, 1, 3, 6, 7, 12])
-def test_fan_out_draws_that_many_different_targets(fan_out: int) -> None:
+@pytest.mark.parametrize(
+    "draw, counts, axis, owners",
+    [
+        (Synapses.fixed_fan_out, (0, 1, 3, 6, 7, 12), 1, 5),
+        (Synapses.fixed_fan_in, (0, 1, 2, 4, 5), 0, 12),
+        (Synapses.fixed_number, (0, 1, 20, 40, 60), (0, 1), 1),
+    ],
+    ids=["fan_out", "fan_in", "number"],
+)
+def test_so_many_different_pairs_are_drawn(draw: Any, counts: Any, axis: Any, owners: int) -> None:
     """Few by drawing again, many by a permutation."""
-    mask = mask_of(jax.jit(Synapses.fixed_fan_out, static_argnums=(1, 2, 3))(KEY, 5, 12, fan_out))
-    assert mask.shape == (5, 12)
-    assert set(mask.flat) <= {0.0, 1.0}
-    assert mask.sum(axis=1).tolist() == [fan_out] * 5
-
-
-@pytest.mark.parametrize("fan_in", [0, 1, 2, 4, 5])
-def test_fan_in_draws_that_many_different_neurons(fan_in: int) -> None:
-    mask = mask_of(jax.jit(Synapses.fixed_fan_in, static_argnums=(1, 2, 3))(KEY, 5, 12, fan_in))
-    assert mask.shape == (5, 12)
-    assert set(mask.flat) <= {0.0, 1.0}
-    assert mask.sum(axis=0).tolist() == [fan_in] * 12
+    for count in counts:
+        mask = mask_of(jax.jit(draw, static_argnums=(1, 2, 3))(KEY, 5, 12, count))
+        assert mask.shape == (5, 12)
+        assert set(mask.flat) <= {0.0, 1.0}
+        np.testing.assert_array_equal(mask.sum(axis=axis).reshape(-1), [count] * owners)
 
 
 @pytest.mark.parametrize("fan_out", [2, 3])
@@ -64,13 +65,13 @@ def test_synapses_of_a_mask_are_those_of_a_sparse_array() -> None:
     same, weights = Synapses.from_scipy(rows)
     for made in (synapses, same):
         np.testing.assert_array_equal(made.to_dense(weights), dense)
-    assert _synapses.targets.dtype == jnp.uint16
+    assert synapses.targets.dtype == jnp.uint16
     np.testing.assert_array_equal(synapses.sources(), np.nonzero(mask)[0])
 
 
 def test_synapses_are_a_pytree_without_weights() -> None:
     synapses = Synapses.fixed_fan_out(KEY, 4, 70_000, 3)
-    assert _synapses.targets.dtype == jnp.int32
+    assert synapses.targets.dtype == jnp.int32
     leaves, tree = jax.tree.flatten(synapses)
     assert len(leaves) == 2
     assert jax.tree.unflatten(tree, leaves).num_targets == 70_000
@@ -167,7 +168,7 @@ REFUSED = {
     "Choose fewer.": lambda: Synapses.fixed_fan_out(KEY, 3, 4, 5),
     "Synapses.fixed_fan_in: `fan_in` must be at most 3, the neurons to choose from, got 4. "
     "Choose fewer.": lambda: Synapses.fixed_fan_in(KEY, 3, 4, 4),
-    "Synapses: `targets` must be at most 2147483647, got 4294967296. Use several sets of _synapses.": lambda: (
+    "Synapses: `targets` must be at most 2147483647, got 4294967296. Use several sets of synapses.": lambda: (
         Synapses.fixed_fan_out(KEY, 2**20, 2**20, 2**12)
     ),
     "Synapses.fixed_fan_out: `key` must be a PRNG key, got 0. Make one with jax.random.key(0).": lambda: (
@@ -178,7 +179,7 @@ REFUSED = {
     "Synapses.with_probability: `probability` must be between 0 and 1, got 1.5. "
     "Pass the share of pairs that are connected.": lambda: Synapses.with_probability(KEY, 3, 4, 1.5),
     "Synapses: `targets` must be at most 2147483647, got 549755813888. "
-    "Use several sets of _synapses.": lambda: Synapses.with_probability(KEY, 2**20, 2**20, 0.5),
+    "Use several sets of synapses.": lambda: Synapses.with_probability(KEY, 2**20, 2**20, 0.5),
     "Synapses.with_probability: `key` must be known, got a tracer. Draw outside of jit: the number "
     "of synapses is random.": lambda: jax.jit(lambda key: Synapses.with_probability(key, 3, 4, 0.5))(KEY),
     "Synapses.by_distance: `target_positions` must have the axes of `positions`, 1, got 2. Pass "
@@ -200,12 +201,17 @@ REFUSED = {
     "Synapses.from_blocks: `blocks` must be of known values, got a tracer. "
     "Join them outside of jit, and pass the result.": lambda: jax.jit(Synapses.from_blocks)([[ONE]]),
     "Synapses.from_blocks: `blocks` must be rows of equally many blocks, got [1, 2]. "
-    "Use None for no _synapses.": lambda: Synapses.from_blocks([[ONE], [ONE, None]]),
+    "Use None for no synapses.": lambda: Synapses.from_blocks([[ONE], [ONE, None]]),
     "Synapses.to_dense: `weights` must have shape [synapses] = [6], got [5]. Pass one a synapse.": lambda: (
         Synapses.from_mask(np.ones((2, 3), bool)).to_dense(jnp.ones(5))
     ),
     "Synapses: `targets` must hold integers, got float32. Cast it with targets.astype(int).": lambda: (
         _synapses.ends_and_targets(Synapses(jnp.ones(3, jnp.int32), jnp.ones(1), 2))
     ),
+    "Synapses.fixed_number: `count` must be at most 12, the pairs to choose from, got 13. Choose fewer.": lambda: (
+        Synapses.fixed_number(KEY, 3, 4, 13)
+    ),
+    "Synapses.fixed_number: `num_targets` must make at most 2147483647 pairs, got 4294967296. Choose so many for "
+    "each neuron with fixed_fan_out.": lambda: Synapses.fixed_number(KEY, 2**16, 2**16, 1),
 }
 test_what_cannot_be_is_refused = refusals(REFUSED)

@@ -1,18 +1,19 @@
 """`sparse`: weights of the few synapses that exist."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
 from snnjax._arguments import explained
-from snnjax._check import check_integer, check_switches, fail
-from snnjax._synapses import Synapses
-from snnjax._types import Params, Signal, State, Stats, upcast
+from snnjax._check import check_integer, check_switches, concrete, fail, plural, short_repr
+from snnjax._synapses import Synapses, check_probability
+from snnjax._types import Params, Signal, State, Stats, id_dtype, upcast
 from snnjax.blocks.block import Block, BlockResult, Context, Shape, Stepwise, flat, given, times
 from snnjax.blocks.linear import normal
 from snnjax.neurons._drive import EXPECTED_RATE
@@ -27,27 +28,62 @@ class SparseParams(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Given:
+    """Given synapses, by their numbers: those with the same are equal."""
+
+    num_neurons: int
+    num_targets: int
+    ends: bytes = field(repr=False)  # int32
+    targets: bytes = field(repr=False)  # int32
+
+    @classmethod
+    def of(cls, synapses: Any, num_targets: int) -> "Given":
+        """Synapses of known values that lead to so many neurons."""
+        if not isinstance(synapses, Synapses):
+            hint = "Make them with Synapses.from_mask, for instance"
+            fail(f"sparse: `synapses` must be Synapses, got {short_repr(synapses)}. {hint}.")
+        if synapses.num_targets != num_targets:
+            actual, hint = synapses.num_targets, "Make them for the neurons of this block"
+            fail(f"sparse: `synapses` must lead to {plural(num_targets, 'neuron')}, got {actual}. {hint}.")
+        ends, targets = concrete(synapses.ends), concrete(synapses.targets)
+        if ends is None or targets is None:
+            hint = "Make the network outside of jit"
+            fail(f"sparse: `synapses` must be of known values, got a tracer. {hint}.")
+        numbers = (array.astype(np.int32).tobytes() for array in (ends, targets))
+        return cls(synapses.num_neurons, num_targets, *numbers)
+
+    @property
+    def synapses(self) -> Synapses:
+        """The synapses."""
+        ends, targets = (np.frombuffer(numbers, np.int32) for numbers in (self.ends, self.targets))
+        return Synapses(jnp.asarray(ends), jnp.asarray(targets, id_dtype(self.num_targets)), self.num_targets)
+
+
+@dataclass(frozen=True)
 class Sparse(Stepwise):
     """Sparse weights; made by `sparse`. Which synapses exist are its stats, `Synapses`."""
 
     kind = "sparse"
     is_counted = True
     num_neurons: int
-    fan_out: int | None
-    fan_in: int | None
+    rule: str  # an argument of `sparse`, which says which synapses exist
+    value: int | float | Given  # of this argument
     bias: bool = True
 
     def fitted(self, *shapes: Shape) -> "Sparse":
-        """The connection, if there are as many neurons as each is connected with."""
-        (shape,) = shapes
-        name, each, most = (
-            ("fan_in", self.fan_in, math.prod(shape))
-            if self.fan_out is None
-            else ("fan_out", self.fan_out, self.num_neurons)
-        )
-        if each is not None and each > most:
+        """The connection, if its rule fits the number of inputs."""
+        inputs = math.prod(shapes[0])
+        if isinstance(self.value, Given):
+            if self.value.num_neurons != inputs:
+                expected, actual = plural(inputs, "neuron"), self.value.num_neurons
+                hint = "Make them for the block before"
+                fail(f"sparse: `synapses` must be of {expected}, like the inputs, got {actual}. {hint}.")
+            return self
+        most = {"fan_in": inputs, "fan_out": self.num_neurons}.get(self.rule)
+        if most is not None and self.value > most:
             fail(
-                f"sparse: `{name}` must be at most {most}, the neurons to choose from, got {each}. Choose fewer."
+                f"sparse: `{self.rule}` must be at most {most}, the neurons to choose from, got {self.value}. "
+                "Choose fewer."
             )
         return self
 
@@ -58,9 +94,11 @@ class Sparse(Stepwise):
 
     def num_synapses(self, shape: Shape) -> int:
         """The number of synapses for inputs of this shape."""
-        if self.fan_out is not None:
-            return self.fan_out * math.prod(shape)
-        return (self.fan_in or 0) * self.num_neurons
+        if isinstance(self.value, Given):
+            return len(self.value.targets) // np.dtype(np.int32).itemsize
+        inputs = math.prod(shape)
+        pairs = {"fan_in": self.num_neurons, "fan_out": inputs, "probability": inputs * self.num_neurons}
+        return round(self.value * pairs[self.rule])
 
     def init(self, key: Array, *shapes: Shape, dtype: DTypeLike) -> SparseParams:
         """Draw normal weights for currents of variance 1 from random spikes at `EXPECTED_RATE`."""
@@ -70,11 +108,14 @@ class Sparse(Stepwise):
         return SparseParams(weights, jnp.zeros(self.num_neurons, dtype) if self.bias else None)
 
     def initial_stats(self, key: Array, *shapes: Shape) -> Synapses:
-        """Draw which synapses exist."""
+        """The given synapses, or those drawn."""
+        if isinstance(self.value, Given):
+            return self.value.synapses
         sizes = math.prod(shapes[0]), self.num_neurons
-        if self.fan_out is not None:
-            return Synapses.fixed_fan_out(key, *sizes, self.fan_out)
-        return Synapses.fixed_fan_in(key, *sizes, self.fan_in or 0)
+        if self.rule == "probability":
+            return Synapses.fixed_number(key, *sizes, self.num_synapses(shapes[0]))
+        draw = Synapses.fixed_fan_out if self.rule == "fan_out" else Synapses.fixed_fan_in
+        return draw(key, *sizes, int(self.value))
 
     def currents(
         self, params: SparseParams, synapses: Synapses, x: Signal, *, implementation: str | None = None
@@ -121,22 +162,27 @@ def sparse(
     *,
     fan_out: int | None = None,
     fan_in: int | None = None,
+    probability: float | None = None,
+    synapses: Synapses | None = None,
     bias: bool = True,
 ) -> Sparse:
     """Make a connection with few synapses, of which only weights that exist are stored, multiplied and learned.
 
     ``current[j] = bias[j] + sum of weights[s] * spikes[i]`` over the synapses s from neuron i to neuron j
-    (`snnjax.spike_sparse_matmul`). Which exist is drawn by ``initial_stats`` and does not change; to use one's own, put
-    `Synapses` with as many synapses into the stats.
+    (`snnjax.spike_sparse_matmul`). Which exist is given, or drawn by ``initial_stats``, as one of four arguments says.
+    They are stats, which training does not change; others, as many, may take their place there.
 
     Args:
         num_neurons: number of neurons that receive the current.
         fan_out: the number of different neurons that each input is connected with, drawn uniformly.
-        fan_in: the number of different inputs that each neuron is connected with, in place of `fan_out`.
+        fan_in: the number of different inputs that each neuron is connected with.
+        probability: the share of all pairs that are connected: so many, rounded, drawn uniformly.
+        synapses: the synapses, of known values.
         bias: add a learned bias to the current of every step.
 
     Raises:
-        ValueError: if not exactly one of `fan_out` and `fan_in` is given, or more than there are neurons.
+        ValueError: if not exactly one of `fan_out`, `fan_in`, `probability` and `synapses` is given, or it does not fit
+            the neurons.
 
     Example:
         >>> import jax, snnjax
@@ -149,11 +195,16 @@ def sparse(
     """
     num_neurons = check_integer("sparse", "num_neurons", num_neurons, 1)
     check_switches("sparse", bias=bias)
-    if (fan_out is None) == (fan_in is None):
-        given = "neither" if fan_out is None else "both"
-        fail(f"sparse: `fan_out` must be given, or `fan_in` in its place, got {given}. Pass one of them.")
-    for argument, value in (("fan_out", fan_out), ("fan_in", fan_in)):
-        if value is not None:
-            check_integer("sparse", argument, value, 0)
-    fan_out, fan_in = (None if value is None else int(value) for value in (fan_out, fan_in))
-    return Sparse(int(num_neurons), fan_out, fan_in, bool(bias))
+    rules = {"fan_out": fan_out, "fan_in": fan_in, "probability": probability, "synapses": synapses}
+    rules = {rule: value for rule, value in rules.items() if value is not None}
+    if len(rules) != 1:
+        expected = "given, or `fan_in`, `probability` or `synapses` in its place"
+        fail(f"sparse: `fan_out` must be {expected}, got {' and '.join(rules) or 'none'}. Pass one of them.")
+    ((rule, value),) = rules.items()
+    if rule == "synapses":
+        value = Given.of(value, int(num_neurons))
+    elif rule == "probability":
+        value = check_probability("sparse", value)
+    else:
+        value = int(check_integer("sparse", rule, value, 0))
+    return Sparse(int(num_neurons), rule, value, bool(bias))

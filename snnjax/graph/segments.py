@@ -245,8 +245,10 @@ class _Chooser:
         delay, norm = found.get(Delayed), found.get(Affine)
         product: Any = self.ops[found[Product]]
         neurons: Any = self.ops[found[FusedNeurons]]
-        convolved = product.connection.convolution is not None
-        if convolved and (recurrence is not None or not neurons.spikes):
+        if (
+            product.connection.obstacle_to(recurrent=recurrence is not None, spikes=neurons.spikes)
+            is not None
+        ):
             return None
         if not neurons.spikes and (delay is not None or norm is not None):
             return None

@@ -178,12 +178,12 @@ def cell_of(step: Step, threshold: Step | None, layout: Layout, reading: Reading
         constants.threshold(fields.get("threshold"))
         return constants.cell(MODELS["lif"], **_resets(fields, "none"), normalize=False)
     model, base, resets = (SPIKING | INTEGRATORS)[step.kind], np.zeros(size), _resets(fields, "none")
+    leaks = [] if step.kind == WITHOUT_LEAK else [fields.leak(decay.tau) for decay in model.decays]
     if step.kind in SPIKING:
         base, resets = fields.get("v_reset"), _resets(fields)
         behind = fields.get("v_threshold") - base
     elif behind is None and model.spiking != "CubaLIF":
         model, resets = MODELS["leaky_integrator"], {}
-    leaks = [] if step.kind == WITHOUT_LEAK else [fields.leak(decay.tau) for decay in model.decays]
     for decay, leak in zip(model.decays, leaks or [np.zeros(size)], strict=False):
         constants.decay(decay.name, leak, decay.tau if leaks else None)
     switches, scale = _gains(fields, model, leaks)

@@ -118,6 +118,12 @@ class Connection:
             return dense_product(pooled, weights, guard)
         return guard(self.convolution.convolve, pooled, weights)
 
+    def obstacle_to(self, *, recurrent: bool, spikes: bool) -> str | None:
+        """What the kernels do not compute in front of such neurons, or None: `kernel.py` and plans ask alike."""
+        if self.convolution is not None and recurrent:
+            return "recurrent layers after a convolution"
+        return None if self.convolution is None or spikes else "a readout after a convolution"
+
     def backward(self, rows: Array, weights: Array, g: Array) -> tuple[Array, Array]:
         """The cotangents of the rows and the weights from that of the current, all in the accumulation dtype."""
         pooled = self.pool(rows)

@@ -128,10 +128,10 @@ def multiply(
     return run(operands, product, geometry).reshape(*spikes.shape[:-1], geometry.num_outputs)
 
 
-def _as_rows(spikes: Any, dtype: DTypeLike) -> tuple[Array | None, Array | None, Array | None]:
+def _as_rows(spikes: Any, dtype: DTypeLike) -> tuple[Any, Any, Any]:
     """The ids and values of lists, or dense rows, with one axis for all leading ones, and numbers of `dtype`."""
 
-    def rows(array: Array) -> Array:
+    def rows(array: Any) -> Any:  # also of NumPy
         return array.reshape(math.prod(spikes.shape[:-1]), array.shape[-1])
 
     if isinstance(spikes, SparseSpikes):

@@ -162,9 +162,9 @@ def _least(dtype: DTypeLike) -> Any:
 @explained
 def pool_spikes(
     spikes: SparseSpikes | Shaped[Array, "*axes neurons"],
-    shape: Sequence[int],
     window: int | Sequence[int],
     *,
+    shape: Sequence[int],
     strides: int | Sequence[int] | None = None,
     how: str = "sum",
 ) -> SparseSpikes | Shaped[Array, "*axes outputs"]:
@@ -185,8 +185,8 @@ def pool_spikes(
 
     Args:
         spikes: lists or an array, with the pixels and channels of the image on one flat axis, row-major.
-        shape: (height, width, channels) of the image, or (length, channels).
         window: height and width of a window (one number for both), or its length.
+        shape: (height, width, channels) of the image, or (length, channels), as for `spike_conv`.
         strides: how far it is from one window to the next, likewise; None for windows side by side.
         how: "sum", "mean" or "max".
 
@@ -198,11 +198,11 @@ def pool_spikes(
         >>> from snnjax import SparseSpikes
         >>> from snnjax import pool_spikes
         >>> image = jnp.arange(8.0)  # 2 x 4 pixels of one channel
-        >>> pool_spikes(image, (2, 4, 1), 2)
+        >>> pool_spikes(image, 2, shape=(2, 4, 1))
         Array([10., 18.], dtype=float32)
-        >>> pool_spikes(image, (2, 4, 1), 2, strides=1, how="max")
+        >>> pool_spikes(image, 2, shape=(2, 4, 1), strides=1, how="max")
         Array([5., 6., 7.], dtype=float32)
-        >>> pool_spikes(SparseSpikes.from_ids(jnp.array([0, 3, 7]), num_neurons=8), (2, 4, 1), 2).ids
+        >>> pool_spikes(SparseSpikes.from_ids(jnp.array([0, 3, 7]), num_neurons=8), 2, shape=(2, 4, 1)).ids
         Array([0, 1, 1], dtype=uint16)
     """
     pooling = as_pooling("pool_spikes", shape, window, strides, how)

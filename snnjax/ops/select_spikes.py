@@ -66,7 +66,7 @@ def select_spikes(
         v: membranes.
         threshold: scalar, ``[neurons]`` or the shape of `v`.
         second_threshold: of the same form; ``-inf`` lists everything that fits. It may be traced.
-        capacity: slots in a list, from 0 to the number of neurons.
+        capacity: slots in a list, 0 or more; those beyond the number of neurons are never used.
         surrogate: replaces ``ds/dv``.
         implementation: None chooses automatically; "reference" forces the jnp reference; "cpu" forces the compiled
             kernel or raises; "composed" is plain jnp with forward mode and second-order derivatives.

@@ -31,6 +31,7 @@ from snnjax._targets import TARGETS
 from snnjax._types import Signal
 from snnjax.plasticity import STDP, ShortTerm
 from snnjax.quantisation import quantise
+from tests.cases import PRODUCTS
 from tests.fuzz import calls, values
 from tests.ops.common import with_gradient
 from tests.ops.lif_network.random_networks import arguments, random_form, runner
@@ -65,7 +66,10 @@ def valid_calls(num_networks: int) -> list[calls.Call]:
 def single_ops(batch: int, width: int) -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
     """The other ops in all their forms, on arrays of this size."""
     ones, rows = jnp.ones(width), jnp.ones((batch, width))
-    found: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
+    found: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
+        (functools.partial(function, implementation="cpu"), given(np.random.default_rng(0)))
+        for _, function, _, given, _ in PRODUCTS
+    ]
     for capacity, threshold in ((0, 1.0), (4, ones), (width, rows)):
         options = {"capacity": capacity, "implementation": "cpu"}
         found.append((lambda *a, o=options: select_spikes(*a, **o), (rows, threshold, 0.5)))

@@ -15,6 +15,7 @@ from snnjax._types import Params
 KEY = jax.random.key(3)
 STEPS, BATCH, INPUTS, HIDDEN = 6, 3, 12, 10
 BACK = "layer_0/recurrent"
+ONE_OF = "sparse: `fan_out` must be given, or `fan_in`, `probability` or `synapses` in its place"
 
 
 def network(make: Any, recurrent: Any, capacity: float | None) -> snnjax.Network:
@@ -88,6 +89,31 @@ def test_synapses_of_other_neurons_are_refused() -> None:
         net.apply(net.init(KEY), None, jnp.zeros((2, 1, INPUTS)), stats=stats)
 
 
+def test_synapses_are_drawn_with_a_probability_or_given() -> None:
+    """So many pairs, none twice; given synapses make blocks that are equal, and networks that trace once."""
+    block = snnjax.sparse(HIDDEN, probability=0.3)
+    drawn = [block.initial_stats(key, (INPUTS,)) for key in jax.random.split(KEY)]
+    pairs = [{*zip(each.sources().tolist(), each.targets.tolist(), strict=True)} for each in drawn]
+    assert [len(own) for own in pairs] == [36, 36] and pairs[0] != pairs[1]
+    none, all_pairs = (snnjax.sparse(HIDDEN, probability=each).num_synapses((INPUTS,)) for each in (0, 1.0))
+    assert (none, all_pairs) == (0, INPUTS * HIDDEN)
+    given = snnjax.sparse(HIDDEN, synapses=drawn[0])
+    assert given == snnjax.sparse(HIDDEN, synapses=drawn[0]) != snnjax.sparse(HIDDEN, synapses=drawn[1])
+    net = network(lambda _: given, False, None)
+    stats = net.initial_stats(KEY)
+    chex.assert_trees_all_equal(stats["layer_0/connection"], drawn[0], strict=True)
+    assert net.init(KEY)["layer_0/connection"].weights.shape == (36,)
+
+
+def test_traced_synapses_are_refused() -> None:
+    with pytest.raises(ValueError) as refused:
+        jax.jit(lambda given: snnjax.sparse(HIDDEN, synapses=given))(
+            Synapses.fixed_fan_out(KEY, 2, HIDDEN, 1)
+        )
+    expected = "sparse: `synapses` must be of known values, got a tracer. Make the network outside of jit."
+    assert str(refused.value) == expected
+
+
 def test_operations_are_those_of_synapses() -> None:
     net = network(lambda count: snnjax.sparse(count, fan_out=2), False, None)
     params, stats = net.init(KEY), net.initial_stats(KEY)
@@ -108,11 +134,8 @@ def test_init_reaches_the_activity_of_a_sample() -> None:
 @pytest.mark.parametrize(
     "options, message",
     [
-        ({}, "sparse: `fan_out` must be given, or `fan_in` in its place, got neither. Pass one of them."),
-        (
-            {"fan_out": 1, "fan_in": 2},
-            "sparse: `fan_out` must be given, or `fan_in` in its place, got both. Pass one of them.",
-        ),
+        ({}, f"{ONE_OF}, got none. Pass one of them."),
+        ({"fan_out": 1, "fan_in": 2}, f"{ONE_OF}, got fan_out and fan_in. Pass one of them."),
         ({"fan_out": -1}, "sparse: `fan_out` must be an integer of at least 0, got -1. Pass 0 or more."),
         (
             {"fan_out": 11},
@@ -121,6 +144,22 @@ def test_init_reaches_the_activity_of_a_sample() -> None:
         (
             {"fan_in": 13},
             "sparse: `fan_in` must be at most 12, the neurons to choose from, got 13. Choose fewer.",
+        ),
+        (
+            {"probability": 2},
+            "sparse: `probability` must be between 0 and 1, got 2. Pass the share of pairs that are connected.",
+        ),
+        (
+            {"synapses": np.ones((INPUTS, HIDDEN), bool)},
+            "sparse: `synapses` must be Synapses, got bool[12, 10]. Make them with Synapses.from_mask, for instance.",
+        ),
+        (
+            {"synapses": Synapses.fixed_fan_out(KEY, INPUTS, HIDDEN + 1, 3)},
+            "sparse: `synapses` must lead to 10 neurons, got 11. Make them for the neurons of this block.",
+        ),
+        (
+            {"synapses": Synapses.fixed_fan_out(KEY, INPUTS + 1, HIDDEN, 3)},
+            "sparse: `synapses` must be of 12 neurons, like the inputs, got 13. Make them for the block before.",
         ),
     ],
 )

@@ -346,7 +346,7 @@ NOT_ARRAYS = {
     "spike_sparse_matmul: `weights`": lambda value: spike_sparse_matmul(V, value, SYNAPSES),
     "spike_conv: `weights`": lambda value: conv(weights=value),
     "spike_conv: `spikes`": lambda value: conv(spikes=value),
-    "pool_spikes: `spikes`": lambda value: pool_spikes(value, (4, 1), 2),
+    "pool_spikes: `spikes`": lambda value: pool_spikes(value, 2, shape=(4, 1)),
     "spike: `x`": lambda value: spike(value),
     "lif_step: `threshold`": lambda value: lif_step(V, V, 0.5, value),
     "select_spikes: `v`": lambda value: select_spikes(value, 1.0, 0.9, capacity=2),
@@ -380,7 +380,7 @@ COMPLEX: list[tuple[str, Callable[[], Any]]] = [
     ),
     ("spike_conv: `spikes`", lambda: conv(X[0].astype(jnp.complex64))),
     ("delay_spikes: `spikes`", lambda: delay(X.astype(jnp.complex64))),
-    ("pool_spikes: `spikes`", lambda: pool_spikes(X[0].astype(jnp.complex64), (2, 2, 1), 2)),
+    ("pool_spikes: `spikes`", lambda: pool_spikes(X[0].astype(jnp.complex64), 2, shape=(2, 2, 1))),
     ("lif_network: `inputs`", lambda: net(x=X.astype(jnp.complex64))),
     ("SparseSpikes.from_dense: `spikes`", lambda: SparseSpikes.from_dense(V.astype(jnp.complex64), 2)),
 ]

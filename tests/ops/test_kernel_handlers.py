@@ -13,7 +13,7 @@ import pytest
 
 from snnjax import _targets, select_spikes
 from snnjax._neuron_table import RESETS, SURROGATES
-from snnjax._schema import TABLES
+from snnjax._schema import PRODUCTS, TABLES
 from snnjax._targets import TARGETS
 from tests.fuzz.calls import Array, Call, calls_of, execute
 from tests.fuzz.handlers import simulations, single_ops
@@ -32,12 +32,20 @@ NETWORKS = (
 # Lists do not say how many neurons there are, the weights do: (target, array, axis).
 FREE_OF_LISTS = {
     ("snnjax_lif_network", "linears.weights[0]", 1),
-    ("snnjax_spike_matmul", "weights", 1),
-    ("snnjax_spike_matmul_spikes_backward", "weights", 1),
-    ("snnjax_spike_matmul_weights_backward", "g_weights", 1),
     *(
-        (f"snnjax_{op}{which}", "ends", 1)
-        for op in ("spike_sparse_matmul", "delayed_spike_matmul")
+        (f"snnjax_{op}{which}", f"{result}{name}", 1 + own.axes.index("neurons"))
+        for op, arrays in PRODUCTS.items()
+        for name, own in arrays.items()
+        for which, result in (
+            ("", ""),
+            ("_spikes_backward", ""),
+            ("_weights_backward", ""),
+            ("_weights_backward", "g_"),
+        )
+        if "neurons" in own.axes
+    ),
+    *(
+        (f"snnjax_delayed_spike_matmul{which}", "ends", 1)
         for which in ("", "_spikes_backward", "_weights_backward")
     ),
 }

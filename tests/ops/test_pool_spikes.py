@@ -50,26 +50,26 @@ def distinct(rng: np.random.Generator, *shape: int) -> Any:
 
 def test_sum_of_windows_drops_what_is_left_over():
     image = jnp.arange(15.0)  # 3 x 5 pixels of one channel
-    assert pool_spikes(image, (3, 5, 1), 2).tolist() == [0 + 1 + 5 + 6, 2 + 3 + 7 + 8]
+    assert pool_spikes(image, 2, shape=(3, 5, 1)).tolist() == [0 + 1 + 5 + 6, 2 + 3 + 7 + 8]
 
 
 def test_mean_of_windows_along_one_axis_keeps_channels_apart():
     sound = jnp.array([1.0, 10.0, 3.0, 30.0])  # two steps of two channels
-    assert pool_spikes(sound, (2, 2), 2, how="mean").tolist() == [2.0, 20.0]
+    assert pool_spikes(sound, 2, shape=(2, 2), how="mean").tolist() == [2.0, 20.0]
 
 
 def test_lists_stay_lists_whose_entries_name_windows():
     spikes = SparseSpikes.from_ids(jnp.array([[0, 6, 4, 15]]), num_neurons=15)
-    pooled = pool_spikes(spikes, (3, 5, 1), 2)
+    pooled = pool_spikes(spikes, 2, shape=(3, 5, 1))
     assert pooled.ids.tolist() == [[0, 0, 2, 2]]  # one window twice; left over, and no neuron at all: none
     assert pooled.num_neurons == 2 and pooled.num_spikes.tolist() == [3]
     assert pooled.num_listed.tolist() == [2]
-    assert pool_spikes(spikes, (3, 5, 1), 2, how="max").ids.tolist() == [[0, 2, 2, 2]]  # a window once
+    assert pool_spikes(spikes, 2, shape=(3, 5, 1), how="max").ids.tolist() == [[0, 2, 2, 2]]  # a window once
 
 
 def test_an_entry_counts_in_each_of_its_windows():
     spikes = SparseSpikes.from_ids(jnp.array([[2, 0, 5]]), num_neurons=5)
-    pooled = pool_spikes(spikes, (5, 1), 3, strides=1)  # windows that begin at 0, 1 and 2
+    pooled = pool_spikes(spikes, 3, shape=(5, 1), strides=1)  # windows that begin at 0, 1 and 2
     assert pooled.ids.tolist() == [[2, 1, 0, 0, 3, 3, 3, 3, 3]]
     assert pooled.num_listed.tolist() == [4] and pooled.to_dense().tolist() == [[2, 1, 1]]
 
@@ -88,7 +88,7 @@ def test_arrays_and_lists_equal_the_definition_with_their_gradients(
     full = SparseSpikes.from_ids(jnp.tile(jnp.arange(size, dtype=jnp.int32), (2, 1)), size)
 
     def pool(spikes: Signal) -> Any:
-        return pool_spikes(spikes, shape, window, strides=strides, how=how)
+        return pool_spikes(spikes, window, shape=shape, strides=strides, how=how)
 
     def defined(rows: Any) -> Any:
         return by_slices(rows, shape, window, strides, how)
@@ -118,7 +118,7 @@ def test_the_first_of_equal_entries_is_the_maximum():
     @jax.grad
     def gradient(values: Any, ids: Any) -> Any:
         spikes = dataclasses.replace(SparseSpikes.from_ids(ids, 4), values=values)
-        return pool_spikes(spikes, (2, 2, 1), 2, how="max").to_dense().sum()
+        return pool_spikes(spikes, 2, shape=(2, 2, 1), how="max").to_dense().sum()
 
     def of(values: list[float], ids: list[int]) -> list[float]:
         return gradient(jnp.array(values), jnp.array(ids)).tolist()
@@ -128,34 +128,36 @@ def test_the_first_of_equal_entries_is_the_maximum():
     assert of([-1.0, -1.0, 5.0], [3, 2, 4]) == [0, 0, 0]  # the neurons that are not listed are larger
     assert of([1.0, 0.0, 1.0], [3, 0, 1]) == [0, 0, 1]
     image = jnp.array([0.0, 1.0, 1.0, 0.0])
-    largest = jax.grad(lambda image: pool_spikes(image, (2, 2, 1), 2, how="max").sum())
+    largest = jax.grad(lambda image: pool_spikes(image, 2, shape=(2, 2, 1), how="max").sum())
     assert largest(image).tolist() == [0, 1, 0, 0] and largest(0 * image).tolist() == [1, 0, 0, 0]
 
 
 @pytest.mark.parametrize("dtype", [jnp.int32, jnp.uint8, jnp.bool_, jnp.bfloat16])
 def test_dtypes_are_kept(dtype: Any):
     image = jnp.array([0, 1, 1, 0, 0, 0], dtype)
-    assert pool_spikes(image, (6, 1), 2, strides=1, how="max").tolist() == [1, 1, 1, 0, 0]
-    assert pool_spikes(image, (6, 1), 3, strides=3, how="max").dtype == dtype
+    assert pool_spikes(image, 2, shape=(6, 1), strides=1, how="max").tolist() == [1, 1, 1, 0, 0]
+    assert pool_spikes(image, 3, shape=(6, 1), strides=3, how="max").dtype == dtype
 
 
 @pytest.mark.parametrize("dtype", [jnp.int8, jnp.uint8, jnp.int16, jnp.bool_, jnp.int32, jnp.uint32])
 @pytest.mark.parametrize("strides", [None, 1])
 def test_sums_of_small_integers_do_not_overflow(dtype: Any, strides: int | None):
     """As those of `jnp.sum`: 256 spikes of int8 would be 0, and of bool one."""
-    found = pool_spikes(jnp.ones((2, 272), dtype), (17, 16, 1), 16, strides=strides)
+    found = pool_spikes(jnp.ones((2, 272), dtype), 16, shape=(17, 16, 1), strides=strides)
     assert found.tolist() == [[256] if strides is None else [256, 256]] * 2
     assert found.dtype == (dtype if dtype == jnp.uint32 else jnp.int32)
 
 
 def test_pools_behind_one_another_are_one():
     image = jnp.asarray(np.random.default_rng(1).integers(0, 5, 11 * 13 * 2), jnp.float32)
-    twice = pool_spikes(pool_spikes(image, (11, 13, 2), 2), (5, 6, 2), (2, 3))
-    chex.assert_trees_all_equal(twice, pool_spikes(image, (11, 13, 2), (4, 6)), strict=True)
+    twice = pool_spikes(pool_spikes(image, 2, shape=(11, 13, 2)), (2, 3), shape=(5, 6, 2))
+    chex.assert_trees_all_equal(twice, pool_spikes(image, (4, 6), shape=(11, 13, 2)), strict=True)
 
 
 def test_the_gradient_reaches_every_pixel_of_a_window():
-    gradient = jax.grad(lambda image: jnp.sum(pool_spikes(image, (3, 3, 1), 2, how="mean")))(jnp.ones(9))
+    gradient = jax.grad(lambda image: jnp.sum(pool_spikes(image, 2, shape=(3, 3, 1), how="mean")))(
+        jnp.ones(9)
+    )
     assert gradient.tolist() == [0.25, 0.25, 0, 0.25, 0.25, 0, 0, 0, 0]
 
 
@@ -173,4 +175,4 @@ def test_the_gradient_reaches_every_pixel_of_a_window():
 )
 def test_what_is_no_pool_is_refused(options: Any, text: str):
     with pytest.raises(ValueError, match=f"^{re.escape(f'pool_spikes: {text}')}$"):
-        pool_spikes(jnp.zeros(16), (4, 4, 1), 2, **options)
+        pool_spikes(jnp.zeros(16), 2, shape=(4, 4, 1), **options)

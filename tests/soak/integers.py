@@ -88,7 +88,7 @@ def _pools(rng: Any, size: int, how: Any) -> Any:
     del rng, how
     windows = ((1, "sum"), (2, "mean"), (1, "max"))
     return lambda ids: [
-        snnjax.pool_spikes(_lists(ids, size), (size, 1), min(window, size), how=kind)
+        snnjax.pool_spikes(_lists(ids, size), min(window, size), shape=(size, 1), how=kind)
         for window, kind in windows
     ]
 

@@ -46,13 +46,16 @@ def _obstacle(operands: Operands, switches: Switches) -> str | None:
     parts = (part for connection in connections for part in connection.parts)
     if unknown := next((part for part in parts if not isinstance(part, Pooling | Convolution)), None):
         return unknown.words
-    each = zip(switches.layers, operands.constants, strict=True)
-    if any(layer.connection.convolution and constants.recurrent is not None for layer, constants in each):
-        return "recurrent layers after a convolution"
-    if switches.readout.convolution is not None:
-        return "a readout after a convolution"
-    surrogates = (layer.surrogate.obstacle for layer in switches.layers)
-    return dtype_obstacle("weights", operands) or next((each for each in surrogates if each), None)
+    obstacles = [
+        *(
+            layer.connection.obstacle_to(recurrent=constants.recurrent is not None, spikes=True)
+            for layer, constants in zip(switches.layers, operands.constants, strict=True)
+        ),
+        switches.readout.obstacle_to(recurrent=False, spikes=False),
+        dtype_obstacle("weights", operands),
+        *(layer.surrogate.obstacle for layer in switches.layers),
+    ]
+    return next((obstacle for obstacle in obstacles if obstacle is not None), None)
 
 
 def _numbers_of_layer(layer: LayerSwitches) -> LayerNumbers:

@@ -48,7 +48,7 @@ def in_both(name: str, function: Callable[..., Any]) -> dict[str, Callable[..., 
 
 READERS: dict[str, Callable[[SparseSpikes], Any]] = {
     "to_dense": lambda spikes: spikes.to_dense(),
-    "pool_spikes": lambda spikes: pool_spikes(spikes, SHAPE, 3).to_dense(),
+    "pool_spikes": lambda spikes: pool_spikes(spikes, 3, shape=SHAPE).to_dense(),
     "cross_entropy_max": lambda spikes: losses.cross_entropy_max(spikes, LABELS),
     "class_first_spikes": metrics.decode.class_first_spikes,
     "input_counts": metrics.input_counts,

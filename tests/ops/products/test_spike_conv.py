@@ -130,12 +130,6 @@ def test_groups_keep_to_their_channels() -> None:
     assert out.tolist() == [1, 2, 40, 80]
 
 
-def test_duplicates_add_and_strangers_do_nothing() -> None:
-    weights = jnp.array([1.0, 2.0]).reshape(2, 1, 1)
-    spikes = as_lists([[1, 1, -1, 3, 2**31 - 1, 0]], [[1, 0.5, 8, 8, 8, 0]], 3)
-    assert spike_conv(spikes, weights, shape=(3, 1)).tolist() == [[3, 1.5, 0]]
-
-
 @each_geometry
 def test_equals_convolution_of_jax(geometry: Convolution) -> None:
     """Lists, rows, XLA's convolution of images and loops over the definition, bit for bit: sums are exact."""
@@ -165,34 +159,6 @@ def test_gradient_equals_finite_differences(geometry: Convolution, form: str) ->
         lists = dataclasses.replace(lists, values=values)
         spikes = lists if form == "lists" else lists.to_dense()
         check_gradient(lambda spikes, weights: conv(spikes, weights, geometry), (spikes, weights))
-
-
-def test_value_of_zero_still_receives_its_gradient() -> None:
-    weights = jnp.array([1.0, 2.0, 4.0]).reshape(3, 1, 1)
-
-    def total(values, weights):
-        return spike_conv(as_lists([[0, 1, 3, 9]], values, 4), weights, shape=(4, 1)).sum()
-
-    d_values, d_weights = jax.grad(total, (0, 1))(jnp.zeros((1, 4)), weights)
-    assert d_values.tolist() == [[3, 7, 6, 0]]
-    assert not jnp.any(d_weights)
-
-
-@pytest.mark.parametrize("hole", [np.nan, np.inf, -np.inf])
-def test_weights_that_are_not_finite_reach_their_spikes_alone(hole: float) -> None:
-    """Zeros of the padding, unused slots and entries of value 0 are not multiplied by them."""
-    weights = jnp.array([1.0, hole, 2.0]).reshape(3, 1, 1)
-    for spikes in (as_lists([[1, 0, 9]], [[1, 0, 1]], 4), jnp.array([[0.0, 1.0, 0.0, 0.0]])):
-        np.testing.assert_array_equal(spike_conv(spikes, weights, shape=(4, 1)), [[2, hole, 1, 0]])
-
-
-def test_leading_axes_are_kept() -> None:
-    weights = jnp.ones((1, 1, 2))
-    spikes = SparseSpikes.from_ids(jnp.array([[[0, 1]], [[2, 3]], [[1, 3]]]), 3)
-    assert spike_conv(spikes, weights, shape=(3, 1)).shape == (3, 1, 6)
-    assert spike_conv(spikes[0, 0], weights, shape=(3, 1)).tolist() == [1, 1, 1, 1, 0, 0]
-    assert spike_conv(jnp.zeros((0, 5, 3)), weights, shape=(3, 1)).shape == (0, 5, 6)
-    assert spike_conv(spikes[:0], weights, shape=(3, 1)).shape == (0, 1, 6)
 
 
 def test_sums_run_in_float32() -> None:

@@ -165,8 +165,3 @@ def test_geometry_that_does_not_fit_is_refused(number: int) -> None:
         "INVALID_ARGUMENT: spike_conv: `geometry` must be that of a convolution, got another one. "
         "Call it through snnjax, with kernels of its version (`make kernels` builds them)."
     )
-
-
-def test_float64_weights_are_refused() -> None:
-    with jax.enable_x64(True), pytest.raises(ValueError, match="'reference' for float64 weights, got 'cpu'"):
-        spike_conv(jnp.ones((1, 3)), jnp.ones((1, 1, 1), jnp.float64), shape=(3, 1), implementation="cpu")

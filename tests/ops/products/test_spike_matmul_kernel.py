@@ -231,9 +231,3 @@ def test_groups_are_products_of_their_own(mapped: int | None) -> None:
             compiled_product(p.neurons, "cpu")(*given),
             of_largest=1e-5,
         )
-
-
-def test_float64_weights_are_refused() -> None:
-    spikes = SparseSpikes.from_ids(jnp.array([[0]]), 1)
-    with jax.enable_x64(True), pytest.raises(ValueError, match="'reference' for float64 weights, got 'cpu'"):
-        spike_matmul(spikes, jnp.ones((1, 1), jnp.float64), implementation="cpu")

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from snnjax import SparseSpikes, Synapses, _targets, spike_sparse_matmul
+from snnjax import Synapses, _targets, spike_sparse_matmul
 from snnjax._types import Signal
 from tests.errors.refusals import refusals
 from tests.ops.common import jit
@@ -53,30 +53,6 @@ def test_equals_the_product_with_the_matrix(
     expected, pull_back = jax.vjp(lambda x, w: x @ matrix(w), jnp.asarray(spikes), weights)
     got = compiled(implementation, jnp.asarray(spikes), weights, synapses, g)
     chex.assert_trees_all_equal(got, (expected, *pull_back(g)), strict=True)
-
-
-@each_implementation
-@pytest.mark.parametrize("hole", [np.nan, np.inf, -np.inf])
-def test_weights_that_are_not_finite_stay_at_their_synapse(implementation: str, hole: float) -> None:
-    synapses = Synapses.from_mask(np.ones((3, 2), bool))
-    weights = jnp.asarray([1, 2, hole, 3, 4, 5], jnp.float32)
-    rows = jnp.asarray([[1, 0, 1], [0, 1, 0]], jnp.float32)
-    for spikes in (rows, SparseSpikes.from_dense(rows, 3)):
-        out = spike_sparse_matmul(spikes, weights, synapses, implementation=implementation)
-        np.testing.assert_array_equal(out, [[5, 7], [hole, 3]])
-
-
-@each_implementation
-def test_a_listed_entry_of_value_0_receives_its_gradient_and_no_other(implementation: str) -> None:
-    synapses = Synapses.from_mask(np.ones((3, 2), bool))
-    weights, zero = jnp.arange(6, dtype=jnp.float32), jnp.zeros(1, jnp.int32)
-    lists = SparseSpikes(jnp.asarray([[1, 7]], jnp.uint16), jnp.zeros((1, 2)), zero, zero, zero, 3)
-    run = lambda *given: spike_sparse_matmul(*given, synapses, implementation=implementation)  # noqa: E731
-    out, pull_back = jax.vjp(
-        lambda values, w: run(SparseSpikes(lists.ids, values, zero, zero, zero, 3), w), lists.values, weights
-    )
-    g_values, g_weights = pull_back(jnp.ones((1, 2)))
-    assert (out.tolist(), g_values.tolist(), g_weights.tolist()) == ([[0, 0]], [[5, 0]], [0] * 6)
 
 
 @pytest.mark.skipif(_targets.missing() is not None, reason="without the compiled kernels")

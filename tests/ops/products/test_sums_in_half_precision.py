@@ -71,7 +71,7 @@ def convolve(by: str, ids: jax.Array, values: jax.Array, weights: jax.Array) -> 
 
 
 def means(_: str, ids: jax.Array, rows: jax.Array):
-    return pool_spikes(rows, (8, 8, 1), 4, how="mean")
+    return pool_spikes(rows, 4, shape=(8, 8, 1), how="mean")
 
 
 SUMS = {
