@@ -187,8 +187,7 @@ def lif_network(
     else:
         checks.check_state(state, _state_of(batch, layers, readout, jax.ShapeDtypeStruct, inputs))
     lengths = None if lengths is None else as_lengths("lif_network", lengths, num_steps, batch)
-    given = inputs, layers, readout, state, lengths, second
-    operands = filled("lif_network", _given(*given), switches)
+    operands = filled("lif_network", _given(inputs, layers, readout, state, lengths, second), switches)
     results: Any = run_network(operands, switches) if chunk is None else _chunked(operands, switches, chunk)
     records = checks.check_each_switch("record_spikes", record_spikes, len(layers))
     spikes = (own if asked else None for own, asked in zip(results.spikes, records, strict=True))
