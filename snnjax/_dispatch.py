@@ -215,7 +215,7 @@ def _warn_once(sentence: str) -> None:
     warnings.warn(text, RuntimeWarning, stacklevel=2)
 
 
-def _reference(*leaves: Any, call: _Call, reference: Callable[[Any, Any], Any]) -> list[Any]:
+def _reference(*leaves: Array, call: _Call, reference: Callable[[Any, Any], Any]) -> list[Any]:
     """The reference on operands with a leading groups axis."""
     operands, results = jax.tree.unflatten(call.tree, leaves), None
     if call.results is not None:

@@ -6,11 +6,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import DTypeLike
-from jaxtyping import Array, ArrayLike, Bool, Float, Int
+from jaxtyping import Array, ArrayLike, Bool, Float, Int, PyTree
 
 from snnjax._arguments import explained
 from snnjax._check import check_number, check_per_neuron, check_shape, concrete, fail, short_repr, type_words
 from snnjax._synapses import Synapses, targets_or_beyond
+from snnjax._types import Unchecked, Weights
 
 _DECAY = "A decay is exp(-dt / tau)"
 
@@ -67,12 +68,12 @@ class SynapseEnds(NamedTuple):
         return cls(synapses.sources(), receivers)
 
 
-def _pair_of(numbers: Any) -> Any:
+def _pair_of(numbers: Unchecked) -> Any:
     """Both decays of a rule."""
     return numbers if isinstance(numbers, tuple) else (numbers, numbers)
 
 
-def check_stdp(op: str, argument: str, rule: Any, weights: Any) -> None:
+def check_stdp(op: str, argument: str, rule: Unchecked, weights: Weights) -> None:
     """Check a rule for these weights; traced numbers cannot be checked."""
     if not isinstance(rule, STDP):
         hint = "Make it with snnjax.plasticity.STDP"
@@ -99,7 +100,7 @@ def check_stdp(op: str, argument: str, rule: Any, weights: Any) -> None:
     _check_bounds(op, argument, rule, weights)
 
 
-def _check_bounds(op: str, argument: str, rule: STDP, weights: Any) -> None:
+def _check_bounds(op: str, argument: str, rule: STDP, weights: Weights) -> None:
     """Check that known weights that change are within the bounds, to which their first change would clip them."""
     known, least, most = (concrete(each) for each in (weights, *rule.bounds))
     plastic = np.bool_(True) if rule.plastic is None else concrete(rule.plastic)
@@ -115,7 +116,7 @@ def _check_bounds(op: str, argument: str, rule: STDP, weights: Any) -> None:
         )
 
 
-def check_short_term(op: str, argument: str, rule: Any, neurons: int) -> None:
+def check_short_term(op: str, argument: str, rule: Unchecked, neurons: int) -> None:
     """Check a rule for so many neurons that send."""
     if not isinstance(rule, ShortTerm):
         hint = "Make it with snnjax.plasticity.ShortTerm"
@@ -125,7 +126,7 @@ def check_short_term(op: str, argument: str, rule: Any, neurons: int) -> None:
     _check_shares(op, f"{argument}.decay", rule.decay, neurons, _DECAY)
 
 
-def in_dtype(rule: Any, dtype: DTypeLike) -> Any:
+def in_dtype(rule: PyTree, dtype: DTypeLike) -> PyTree:
     """A rule with its numbers as arrays of this dtype, and both decays of `STDP`."""
     if isinstance(rule, STDP):
         decay, rates, bounds = in_dtype((_pair_of(rule.decay), rule.rates, rule.bounds), dtype)
@@ -133,12 +134,12 @@ def in_dtype(rule: Any, dtype: DTypeLike) -> Any:
     return jax.tree.map(lambda number: jnp.asarray(number, dtype), rule)
 
 
-def _check_pair(op: str, argument: str, numbers: Any) -> None:
+def _check_pair(op: str, argument: str, numbers: Unchecked) -> None:
     if not isinstance(numbers, tuple) or len(numbers) != 2:
         fail(f"{op}: `{argument}` must be a pair of numbers, got {short_repr(numbers)}. Pass both.")
 
 
-def _check_finite(op: str, argument: str, numbers: Any) -> None:
+def _check_finite(op: str, argument: str, numbers: Unchecked) -> None:
     _check_pair(op, argument, numbers)
     for number in numbers:
         check_number(op, argument, number)
@@ -147,7 +148,7 @@ def _check_finite(op: str, argument: str, numbers: Any) -> None:
             fail(f"{op}: `{argument}` must hold finite numbers, got {short_repr(number)}. Pass floats.")
 
 
-def _check_shares(op: str, argument: str, numbers: Any, neurons: int, hint: str) -> None:
+def _check_shares(op: str, argument: str, numbers: Unchecked, neurons: int, hint: str) -> None:
     """Check that numbers are from 0 to 1: a time constant in place of a decay is a common mistake."""
     for number in numbers:
         check_per_neuron(op, argument, number, neurons)
@@ -183,7 +184,7 @@ def with_spikes(traces: STDPTraces, sends: Array, fires: Array) -> STDPTraces:
     return STDPTraces(before + sends.astype(before.dtype), after + fires.astype(after.dtype))
 
 
-def short_term_after(state: ShortTermState, sends: Array, rule: Any) -> ShortTermState:
+def short_term_after(state: ShortTermState, sends: Array, rule: PyTree) -> ShortTermState:
     """The state after a step."""
     raised = state.used + rule.use * (1 - state.used)
     available = jnp.where(sends, state.available - raised * state.available, state.available)
@@ -191,6 +192,6 @@ def short_term_after(state: ShortTermState, sends: Array, rule: Any) -> ShortTer
     return ShortTermState(used, 1 - rule.decay[0] * (1 - available))
 
 
-def released(state: ShortTermState, rule: Any) -> Array:
+def released(state: ShortTermState, rule: PyTree) -> Array:
     """What a spike of the next step releases."""
     return (state.used + rule.use * (1 - state.used)) * state.available

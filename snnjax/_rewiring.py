@@ -4,10 +4,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, PyTree
 
 from snnjax._check import MAX_SIZE, check_array, check_float_array, check_shape, fail, short_repr
 from snnjax._synapses import Synapses, targets_or_beyond
+from snnjax._types import Unchecked
 
 
 def prune(weights: Float[Array, " synapses"], fraction: float) -> Bool[Array, " synapses"]:
@@ -37,7 +38,7 @@ def prune(weights: Float[Array, " synapses"], fraction: float) -> Bool[Array, " 
 
 def regrow(
     synapses: Synapses,
-    arrays: Any,
+    arrays: PyTree,
     kept: Bool[Array, " synapses"],
     scores: Float[Array, "neurons targets"],
 ) -> tuple[Synapses, Any]:
@@ -97,7 +98,7 @@ def regrow(
     return Synapses(ends, targets, width), jax.tree.map(moved, arrays)
 
 
-def _check_regrow(synapses: Any, arrays: Any, kept: Any, scores: Any) -> None:
+def _check_regrow(synapses: Any, arrays: PyTree, kept: Unchecked, scores: Unchecked) -> None:
     if not isinstance(synapses, Synapses):
         fail(
             f"regrow: `synapses` must be Synapses, got {short_repr(synapses)}. Pass those of the connection."

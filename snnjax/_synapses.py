@@ -107,7 +107,7 @@ class Synapses:
 
     @classmethod
     @explained
-    def from_scipy(cls, matrix: Any) -> tuple["Synapses", Float[Array, " synapses"]]:
+    def from_scipy(cls, matrix: Unchecked) -> tuple["Synapses", Float[Array, " synapses"]]:
         """The synapses and weights of a SciPy array in compressed rows (CSR), ``[neurons, targets]``."""
         if getattr(matrix, "format", None) != "csr":
             fail(
@@ -295,7 +295,7 @@ def _pairs_of(block: Synapses, first: int, left: int, num_targets: int) -> tuple
     return sources, np.where(inside, own + left, num_targets)
 
 
-def _sizes_of_blocks(blocks: Any) -> tuple[list[int], list[int]]:
+def _sizes_of_blocks(blocks: Unchecked) -> tuple[list[int], list[int]]:
     """How many neurons each row of blocks sends from, and how many targets each column has."""
     op = "Synapses.from_blocks"
     rows = [list(row) for row in blocks]
@@ -349,7 +349,7 @@ def _words(key: Array, number: ArrayLike) -> Array:
 
 
 def _near_pairs(
-    key: Array, positions: np.ndarray, targets: np.ndarray, probability: Any, period: float | None
+    key: Array, positions: np.ndarray, targets: np.ndarray, probability: Unchecked, period: float | None
 ) -> np.ndarray:
     """The pairs that are drawn with probabilities of their distance, some rows at a time."""
     rows = max(_PAIRS_AT_ONCE // max(len(targets), 1), 1)
@@ -372,7 +372,7 @@ def _near_pairs(
     return np.concatenate(found)
 
 
-def _places(op: str, name: str, positions: Any) -> np.ndarray:
+def _places(op: str, name: str, positions: Unchecked) -> np.ndarray:
     """Positions of known values."""
     check_array(op, name, positions)
     known = concrete(positions)
@@ -387,7 +387,7 @@ def _places(op: str, name: str, positions: Any) -> np.ndarray:
     return known.astype(np.float64)
 
 
-def _of_rows(counts: Any, targets: Any, num_targets: int) -> Synapses:
+def _of_rows(counts: Unchecked, targets: Unchecked, num_targets: int) -> Synapses:
     """Synapses of known numbers, `counts` of each neuron."""
     _check_count(int(np.sum(counts)))
     ends = np.cumsum(counts).astype(np.int32)

@@ -11,6 +11,7 @@ from jaxtyping import Array
 Params = Any  # of a block or a network: what learns
 State = Any  # per sample: membranes, spikes under way
 Stats = Any  # per training run: running means, constants that were drawn and do not learn
+Optimiser = Any  # an `optax.GradientTransformation`; optax is imported when something is trained
 Unchecked = Any  # what a user passed, whatever it is: a check's argument
 Weights = Any  # an array, or `Quantised`
 Signal = Any  # an array [time, batch, *shape], or lists of [time, batch] over the flat neurons

@@ -160,7 +160,7 @@ def _find(times: Array, weights: Array, neuron: _Neuron) -> Array:
     rows = jnp.where(jnp.isfinite(starts)[:, None], weights[order], 0)
     (_, _, crossing), _ = jax.lax.scan(step, (nothing, nothing, none), (starts, ends, rows))
 
-    def halve(_: Any, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
+    def halve(_: object, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
         low, high = bounds
         middle = (low + high) / 2
         above = _membrane(crossing.v, crossing.current, middle, neuron) > neuron.threshold

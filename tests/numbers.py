@@ -1,5 +1,6 @@
 """Numbers whose sums are exact, so that results can be compared bit for bit, and functions to compare results."""
 
+from collections.abc import Callable
 from typing import Any
 
 import chex
@@ -11,6 +12,18 @@ import numpy as np
 def dyadic(rng: np.random.Generator, low: int, high: int, *shape: int) -> jax.Array:
     """Multiples of 1/16 between low/16 and high/16."""
     return jnp.asarray(rng.integers(low, high + 1, shape) / 16, jnp.float32)
+
+
+def dyadic_spikes(rng: np.random.Generator, low: int, high: int, *shape: int) -> jax.Array:
+    """Such numbers, or ones, among zeros; rows differ in how many are not 0."""
+    values = rng.integers(low, high + 1, shape) / 16 if rng.random() < 0.5 else np.ones(shape)
+    share = rng.choice([0.0, 0.03, 0.25, 0.5, 1.0], (*shape[:-1], 1))
+    return jnp.asarray(np.where(rng.random(shape) < share, values, 0), jnp.float32)
+
+
+def picker(rng: np.random.Generator) -> Callable[..., Any]:
+    """A function that picks one of its arguments."""
+    return lambda *choices: choices[int(rng.integers(len(choices)))]
 
 
 def halves(rng: np.random.Generator, *shape: int) -> jax.Array:

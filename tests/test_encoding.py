@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snnjax.encoding import delta_encode, latency_encode, latency_spikes, rate_encode
+from tests.errors.refusals import refusals
 
 jit_latency_encode = jax.jit(latency_encode, static_argnums=1, static_argnames="form")
 jit_latency_spikes = jax.jit(latency_spikes, static_argnums=(1, 2), static_argnames="form")
@@ -211,84 +212,45 @@ VALUES = jnp.zeros((1, 2))
 SERIES = jnp.zeros((1, 1, 2))
 
 
-@pytest.mark.parametrize(
-    "call, message",
-    [
-        (
-            lambda: rate_encode(jax.random.key(0), VALUES, -1),
-            "rate_encode: `num_steps` must be an integer of at least 0, got -1. Pass 0 or more.",
-        ),
-        (
-            lambda: latency_encode(VALUES, 3, form="cubic"),
-            "latency_encode: `form` must be 'linear' or 'log', got 'cubic'. Choose one of these.",
-        ),
-        (
-            lambda: latency_encode(VALUES, 3, threshold=0.0),
-            "latency_encode: `threshold` must be a positive number, got 0.0. Leave it out for its default.",
-        ),
-        (
-            lambda: latency_encode(VALUES, 3, time_constant=-1.0),
-            "latency_encode: `time_constant` must be a positive number, got -1.0. Leave it out for its default.",
-        ),
-        (
-            lambda: latency_encode(VALUES, 3, threshold=0.5),
-            "latency_encode: `threshold` must be None with the form 'linear', got 0.5. "
-            'Pass form="log", or set small values to 0.',
-        ),
-        (
-            lambda: latency_spikes(VALUES, 3, 2, time_constant=2.0),
-            "latency_spikes: `time_constant` must be None with the form 'linear', got 2.0. "
-            'Pass form="log", or set small values to 0.',
-        ),
-        (
-            lambda: delta_encode(SERIES.at[0, 0, 1].set(jnp.nan), 1.0),
-            "delta_encode: `series` must be finite, got NaN or infinity in step 0. "
-            "Fill what is missing: a channel would be silent from there on.",
-        ),
-        (
-            lambda: latency_spikes(VALUES, 3, -1),
-            "latency_spikes: `capacity` must be an integer of at least 0, got -1. Pass 0 or more.",
-        ),
-        (
-            lambda: delta_encode(SERIES, 0.0),
-            "delta_encode: `threshold` must be a positive number, got 0.0. Leave it out for its default.",
-        ),
-        (
-            lambda: delta_encode(SERIES, jnp.array([1.0, 0.0])),
-            "delta_encode: `threshold` must be positive, got 0. Pass a larger one.",
-        ),
-        (
-            lambda: delta_encode(SERIES, jnp.ones(3)),
-            "delta_encode: `threshold` must be a number or have shape [channels] = [2], got shape [3]. "
-            "Pass one, or one for each channel.",
-        ),
-    ],
-)
-def test_encoders_refuse(call, message):
-    with pytest.raises(ValueError, match="^" + re.escape(message) + "$"):
-        call()
+REFUSED = {
+    "rate_encode: `num_steps` must be an integer of at least 0, got -1. Pass 0 or more.": lambda: rate_encode(
+        jax.random.key(0), VALUES, -1
+    ),
+    "latency_encode: `form` must be 'linear' or 'log', got 'cubic'. Choose one of these.": lambda: (
+        latency_encode(VALUES, 3, form="cubic")
+    ),
+    "latency_encode: `threshold` must be a positive number, got 0.0. Leave it out for its default.": lambda: (
+        latency_encode(VALUES, 3, threshold=0.0)
+    ),
+    "latency_encode: `time_constant` must be a positive number, got -1.0. "
+    "Leave it out for its default.": lambda: latency_encode(VALUES, 3, time_constant=-1.0),
+    "latency_encode: `threshold` must be None with the form 'linear', got 0.5. "
+    'Pass form="log", or set small values to 0.': lambda: latency_encode(VALUES, 3, threshold=0.5),
+    "latency_spikes: `time_constant` must be None with the form 'linear', got 2.0. "
+    'Pass form="log", or set small values to 0.': lambda: latency_spikes(VALUES, 3, 2, time_constant=2.0),
+    "delta_encode: `series` must be finite, got NaN or infinity in step 0. Fill what is missing: "
+    "a channel would be silent from there on.": lambda: delta_encode(SERIES.at[0, 0, 1].set(jnp.nan), 1.0),
+    "latency_spikes: `capacity` must be an integer of at least 0, got -1. Pass 0 or more.": lambda: (
+        latency_spikes(VALUES, 3, -1)
+    ),
+    "delta_encode: `threshold` must be a positive number, got 0.0. Leave it out for its default.": lambda: (
+        delta_encode(SERIES, 0.0)
+    ),
+    "delta_encode: `threshold` must be positive, got 0. Pass a larger one.": lambda: delta_encode(
+        SERIES, jnp.array([1.0, 0.0])
+    ),
+    "delta_encode: `threshold` must be a number or have shape [channels] = [2], got shape [3]. "
+    "Pass one, or one for each channel.": lambda: delta_encode(SERIES, jnp.ones(3)),
+}
+test_encoders_refuse = refusals(REFUSED)
 
 
-@pytest.mark.parametrize(
-    "call, message",
-    [
-        (
-            lambda: rate_encode(jax.random.key(0), jnp.zeros(2), 1),
-            "rate_encode: `values` must have shape [batch, inputs], got [2]. "
-            "Flatten the inputs, for instance values.reshape(batch, -1).",
-        ),
-        (
-            lambda: latency_encode(jnp.zeros((1, 2), jnp.int32), 1),
-            "latency_encode: `values` must have a floating-point dtype, got int32. "
-            "Cast it with values.astype(jnp.float32).",
-        ),
-        (
-            lambda: delta_encode(VALUES, 1.0),
-            "delta_encode: `series` must have shape [time, batch, channels], got [1, 2]. "
-            "Pass series with time first, for instance series.swapaxes(0, 1).",
-        ),
-    ],
-)
-def test_encoders_refuse_wrong_arrays(call, message):
-    with pytest.raises(ValueError, match="^" + re.escape(message) + "$"):
-        call()
+REFUSED_ARRAYS = {
+    "rate_encode: `values` must have shape [batch, inputs], got [2]. Flatten the inputs, "
+    "for instance values.reshape(batch, -1).": lambda: rate_encode(jax.random.key(0), jnp.zeros(2), 1),
+    "latency_encode: `values` must have a floating-point dtype, got int32. "
+    "Cast it with values.astype(jnp.float32).": lambda: latency_encode(jnp.zeros((1, 2), jnp.int32), 1),
+    "delta_encode: `series` must have shape [time, batch, channels], got [1, 2]. "
+    "Pass series with time first, for instance series.swapaxes(0, 1).": lambda: delta_encode(VALUES, 1.0),
+}
+test_encoders_refuse_wrong_arrays = refusals(REFUSED_ARRAYS)

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.typing import DTypeLike
 
 import snnjax
 from snnjax import (
@@ -115,7 +116,7 @@ PRODUCTS = [
 ]
 
 
-def random_weights(rng: np.random.Generator, inputs: int, outputs: int, dtype: Any) -> Quantised:
+def random_weights(rng: np.random.Generator, inputs: int, outputs: int, dtype: DTypeLike) -> Quantised:
     values = rng.integers(-128, 128, (inputs, outputs)).astype(np.int8)
     values[:, :1] = 127  # whose sums are as large as they can be
     return Quantised(jnp.asarray(values), jnp.asarray(rng.random(outputs), dtype), dtype)
@@ -125,7 +126,7 @@ def random_weights(rng: np.random.Generator, inputs: int, outputs: int, dtype: A
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
 @pytest.mark.parametrize("rows, inputs, outputs, density", PRODUCTS)
 def test_kernel_sums_rows_of_int8_as_the_reference(
-    rows: int, inputs: int, outputs: int, density: float, dtype: Any
+    rows: int, inputs: int, outputs: int, density: float, dtype: DTypeLike
 ) -> None:
     """Bit for bit: the sums of integers, and of their products with eighths, are exact, and are scaled once."""
     rng = np.random.default_rng(rows)
@@ -133,7 +134,7 @@ def test_kernel_sums_rows_of_int8_as_the_reference(
     spikes = (rng.random((rows, inputs)) < density) * 1.0
 
     @jit
-    def of_both(dense: jax.Array, weights: Quantised) -> Any:
+    def of_both(dense: jax.Array, weights: Quantised):
         given = dense, SparseSpikes.from_dense(dense, capacity=inputs)
         return [
             [spike_matmul(x, weights, implementation=which) for x in given] for which in ("cpu", "reference")
@@ -151,7 +152,7 @@ def test_kernel_sums_rows_of_int8_as_the_reference(
 
 @needs_kernels
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
-def test_synapses_of_int8_sum_as_the_dense_matrix(dtype: Any) -> None:
+def test_synapses_of_int8_sum_as_the_dense_matrix(dtype: DTypeLike) -> None:
     """Bit for bit, with the scale of each target."""
     rng = np.random.default_rng(0)
     dense = random_weights(rng, 30, 17, dtype)

@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 import re
-from typing import Any
 
 import hypothesis
 import hypothesis.extra.numpy as hnp
@@ -12,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.typing import DTypeLike
 
 from snnjax import SparseSpikes
 from snnjax._sparse_spikes import check_spikes, gather, list_ids, scatter
@@ -81,7 +81,7 @@ def test_from_ids_to_dense_counts_each_id_in_range(ids: np.ndarray) -> None:
     "dtype, num_neurons, largest",
     [(np.uint8, 300, 255), (np.int8, 300, 127), (np.uint16, 70_000, 65_535), (np.uint32, 3, 2)],
 )
-def test_from_ids_takes_ids_of_any_dtype(dtype: Any, num_neurons: int, largest: int) -> None:
+def test_from_ids_takes_ids_of_any_dtype(dtype: DTypeLike, num_neurons: int, largest: int) -> None:
     """No ids are lost if there are more neurons than the dtype of the ids can represent."""
     unused = min(np.iinfo(dtype).max, num_neurons)
     spikes = SparseSpikes.from_ids(np.array([0, largest, unused], dtype), num_neurons)
@@ -117,14 +117,14 @@ def test_ids_are_short_while_the_pad_id_fits(num_neurons: int, dtype: str) -> No
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, bool, np.int32])
-def test_from_dense_takes_whole_numbers(dtype: Any) -> None:
+def test_from_dense_takes_whole_numbers(dtype: DTypeLike) -> None:
     spikes = SparseSpikes.from_dense(np.array([0, 1, 1], dtype), 2)
     assert spikes.ids.tolist() == [1, 2]
     assert spikes.values.dtype == jnp.float32
 
 
 @pytest.mark.parametrize("index", [0, -1, (1, 0), slice(1), (slice(None), 1), None, ..., (..., 0), (0, ...)])
-def test_index_acts_on_leading_axes(index: Any) -> None:
+def test_index_acts_on_leading_axes(index) -> None:
     """As on the dense array without its last axis, an ellipsis included."""
     row = np.arange(4).reshape(2, 2)
     slots = 10 * row[:, :, None] + np.arange(3)

@@ -1,13 +1,13 @@
 """Surrogates: their formulas by hand, each the derivative of its relaxed form, finite everywhere."""
 
 import dataclasses
-from typing import Any
 
 import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.typing import DTypeLike
 
 from snnjax import surrogates
 from snnjax.surrogates import Surrogate, as_surrogate
@@ -58,7 +58,7 @@ def test_derivative_is_that_of_the_relaxed_form(name: str, slope: float) -> None
 
 @each_name
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16, jnp.float16], ids=lambda d: jnp.dtype(d).name)
-def test_derivative_keeps_shape_and_dtype_and_is_finite(name: str, dtype: Any) -> None:
+def test_derivative_keeps_shape_and_dtype_and_is_finite(name: str, dtype: DTypeLike) -> None:
     x = jnp.array([[-jnp.inf, -1e4, -0.1], [0.0, 0.1, jnp.inf]], dtype)
     derivative = as_surrogate("test", name).derivative(x)
     assert (derivative.shape, derivative.dtype) == (x.shape, dtype)
@@ -103,7 +103,7 @@ def test_without_cutoff_the_derivative_has_no_end() -> None:
 
 
 @pytest.mark.parametrize("cutoff", [-0.1, 1.0, float("nan"), "small"])
-def test_cutoff_that_is_no_share_is_refused(cutoff: Any) -> None:
+def test_cutoff_that_is_no_share_is_refused(cutoff) -> None:
     with pytest.raises(
         ValueError, match=r"^superspike: `cutoff` must be a number in \[0, 1\), got .*\. Try cutoff=0.01\.$"
     ):
@@ -163,7 +163,7 @@ def test_spikes_of_ones_own_are_refused() -> None:
     with pytest.raises(ValueError) as error:
 
         class Late(Surrogate):
-            def fire(self, x: Any, inclusive: bool = False) -> Any:
+            def fire(self, x, inclusive: bool = False):
                 return (x > 1).astype(x.dtype)
 
     assert str(error.value) == (
@@ -172,11 +172,11 @@ def test_spikes_of_ones_own_are_refused() -> None:
     )
 
 
-def bump(x: Any) -> Any:
+def bump(x):
     return jnp.exp(-jnp.square(x))
 
 
-def sloped_bump(x: Any) -> Any:
+def sloped_bump(x):
     return 0.5 * jnp.sqrt(jnp.pi).astype(x.dtype) * jax.scipy.special.erf(x)
 
 
@@ -204,7 +204,7 @@ def test_custom_surrogate_is_the_derivative_of_its_relaxed_form() -> None:
         ),
     ],
 )
-def test_custom_surrogate_that_cannot_be_is_refused(functions: Any, expected: str) -> None:
+def test_custom_surrogate_that_cannot_be_is_refused(functions, expected: str) -> None:
     with pytest.raises(ValueError, match=r"^surrogates\.custom: ") as error:
         surrogates.custom(*functions)
     assert expected in str(error.value)

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from snnjax._sparse_spikes import SparseSpikes, gather
+from snnjax._types import Unchecked
 from snnjax.blocks.block import Context, choose
 from snnjax.neurons import Neuron
 from snnjax.ops._glif_step import align
@@ -19,7 +20,7 @@ def fire(
     own: Any,
     slots: int | None,
     fired: tuple[Array, Array, Array, Array],
-    second: Any,
+    second: Unchecked,
     inside: Array | None,
     context: Context,
 ) -> tuple[Any, Array]:
@@ -43,7 +44,7 @@ def fire(
     second = jax.lax.stop_gradient(second + (threshold - resting))
     counted = jnp.where(membrane > second, counts, jax.lax.stop_gradient(counts))
     shown = choose(inside, membrane, jnp.full_like(membrane, -jnp.inf))  # nothing is listed after the end
-    options: Any = {"surrogate": neuron.surrogate, "implementation": context.implementation}
+    options: dict[str, Any] = {"surrogate": neuron.surrogate, "implementation": context.implementation}
     listed = select_spikes(shown, threshold, second, capacity=slots, **options)
     if neuron.is_graded:
         listed = _with_values(listed, spikes, choose(inside, counts, jnp.zeros_like(counts)))

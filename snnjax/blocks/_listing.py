@@ -3,7 +3,6 @@
 import functools
 import numbers
 import warnings
-from typing import Any
 
 import jax
 import numpy as np
@@ -11,6 +10,7 @@ from jaxtyping import Array
 
 from snnjax._check import check_integer, fail, short_repr
 from snnjax._jax_compat import Tracer
+from snnjax._types import Unchecked
 from snnjax.neurons import Neuron
 from snnjax.neurons._neuron import drawn
 
@@ -18,7 +18,7 @@ from snnjax.neurons._neuron import drawn
 _DRAWN = 64
 
 
-def checked_capacity(op: str, capacity: Any) -> int | float | None:
+def checked_capacity(op: str, capacity: Unchecked) -> int | float | None:
     """A capacity, as a number of Python."""
     if capacity is None:
         return None
@@ -32,7 +32,7 @@ def checked_capacity(op: str, capacity: Any) -> int | float | None:
     return check_integer(op, "capacity", capacity, 1)
 
 
-def checked_second(op: str, second: Any) -> float | None:
+def checked_second(op: str, second: Unchecked) -> float | None:
     """A second threshold, as a number of Python."""
     if second is None:
         return None
@@ -44,7 +44,7 @@ def checked_second(op: str, second: Any) -> float | None:
     return float(second)
 
 
-def warn_unless_below(op: str, second: Any, neuron: Neuron, threshold: Array | None = None) -> None:
+def warn_unless_below(op: str, second: Unchecked, neuron: Neuron, threshold: Array | None = None) -> None:
     """Warn about a number that is not below the threshold: neurons that do not spike would have no gradient.
 
     A traced number cannot be checked. `threshold` is that of the parameters; without it, or if it is traced, the

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 from snnjax._arguments import explained
 from snnjax._check import fail, short_repr
 from snnjax._synapses import Synapses
-from snnjax._types import Params, Signal, State, Stats, accumulation_dtype, upcast
+from snnjax._types import Params, Signal, State, Stats, Unchecked, accumulation_dtype, upcast
 from snnjax.blocks._dense import Dense
 from snnjax.blocks._sparse import Sparse
 from snnjax.blocks.block import BlockResult, Context, Shape, Stepwise, flat, given, times
@@ -150,7 +150,7 @@ class Synaptic(HasDelays, Stepwise):
 
 @explained
 def synaptic(
-    connection: Any,
+    connection: Unchecked,
     max_delay: int,
     *,
     min_delay: int = 0,

@@ -8,7 +8,7 @@ from jaxtyping import Array
 
 from snnjax._arguments import explained
 from snnjax._check import check_integer, check_switches, fail
-from snnjax._types import Signal, upcast
+from snnjax._types import Signal, Unchecked, Weights, upcast
 from snnjax.blocks.block import Shape, flat, shaped
 from snnjax.blocks.linear import Linear, Product
 from snnjax.ops._connection import Connection
@@ -42,7 +42,11 @@ class Convolve(Linear):
                 f"{self.kind}: `shape` must be ({names}, channels), got {shape}. "
                 "Pass the shape of the inputs to network, and no flatten() before."
             )
-        options: Any = {"strides": self.strides, "padding": self.padding, "dilation": self.dilation}
+        options: dict[str, Any] = {
+            "strides": self.strides,
+            "padding": self.padding,
+            "dilation": self.dilation,
+        }
         if self.is_transposed:
             return Convolution.transposed(self.kind, shape, self.kernel, self.channels, **options)
         return Convolution.of(self.kind, shape, self.kernel, self.channels, groups=self.groups, **options)
@@ -59,7 +63,7 @@ class Convolve(Linear):
         """The number of inputs that a neuron sums."""
         return self.geometry(shape).fan_in
 
-    def product(self, weights: Any, x: Signal, shape: Shape, implementation: str | None) -> Array:
+    def product(self, weights: Weights, x: Signal, shape: Shape, implementation: str | None) -> Array:
         """The convolution, as in `snnjax.spike_conv`."""
         form = self.geometry(shape)
         out = spike_conv(flat(x), upcast(weights), **form.options, implementation=implementation)
@@ -193,11 +197,11 @@ def conv2d_transpose(
 class _Form(NamedTuple):
     """The geometry of a convolution as given."""
 
-    kernel: Any
-    strides: Any
-    padding: Any
-    groups: Any
-    dilation: Any
+    kernel: Unchecked
+    strides: Unchecked
+    padding: Unchecked
+    groups: Unchecked
+    dilation: Unchecked
 
 
 def _convolve(op: str, channels: int, form: _Form, bias: bool) -> Convolve:
@@ -211,5 +215,5 @@ def _convolve(op: str, channels: int, form: _Form, bias: bool) -> Convolve:
     return Convolve(channels, *own, op.endswith("transpose"), bias=bool(bias))
 
 
-def _pair(number: Any) -> Any:
+def _pair(number: Unchecked) -> Any:
     return number if isinstance(number, tuple) else (number, number)

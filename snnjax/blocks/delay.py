@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 
 from snnjax._arguments import explained
 from snnjax._check import check_choice, check_integer, check_switches, fail
-from snnjax._types import Params, Signal, State, Stats, accumulation_dtype, upcast
+from snnjax._types import Params, Signal, State, Stats, Unchecked, accumulation_dtype, upcast
 from snnjax.blocks.block import BlockResult, Context, Op, Shape, Stepwise, flat, given, shaped
 from snnjax.neurons import decay_to_raw, raw_to_decay
 from snnjax.ops.delay_spikes import delay_spikes
@@ -87,11 +87,13 @@ class HasDelays:
     def later(self, steps: int) -> Any:
         """The block with `steps` more in all delays."""
         low, high = self.initial
-        options: Any = {"max_delay": self.max_delay + steps, "min_delay": self.min_delay + steps}
+        options: dict[str, Any] = {"max_delay": self.max_delay + steps, "min_delay": self.min_delay + steps}
         return dataclasses.replace(cast(Any, self), initial=(low + steps, high + steps), **options)
 
 
-def checked_delays(op: str, min_delay: Any, max_delay: Any, initial: Any, learn: Any) -> tuple[float, float]:
+def checked_delays(
+    op: str, min_delay: Unchecked, max_delay: Unchecked, initial: Unchecked, learn: Unchecked
+) -> tuple[float, float]:
     """The range from which delays are drawn."""
     max_delay = check_integer(op, "max_delay", max_delay, 1)
     if max_delay > LONGEST_DELAY:
@@ -184,7 +186,7 @@ class Axonal(HasDelays, Stepwise):
     ) -> BlockResult:
         """The spikes that arrive in each step, dense: a share of a spike is no spike."""
         (x,), (shape,) = signals, shapes
-        options: Any = {"lengths": context.lengths, "implementation": context.implementation}
+        options: dict[str, Any] = {"lengths": context.lengths, "implementation": context.implementation}
         before = state.pending if state.pending.shape[0] else None
         arriving, pending = delay_spikes(
             flat(x), self.operands(params, stats, shape), before, max_delay=self.max_delay, **options

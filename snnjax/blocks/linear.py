@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 
 from snnjax._check import check_shape, fail, short_repr
 from snnjax._quantised import Quantised, dequantise, scaled
-from snnjax._types import Params, State, Stats, upcast
+from snnjax._types import Params, State, Stats, Weights, upcast
 from snnjax.blocks.block import (
     Block,
     BlockResult,
@@ -109,11 +109,11 @@ class Linear(Stepwise):
         """The number of inputs that a neuron sums."""
         return math.prod(self.weights_shape(shape)[:-1])
 
-    def held(self, weights: Any) -> Any:
+    def held(self, weights: Weights) -> Weights:
         """The weights that exist, from those of the params: those of 8 bits are dequantised."""
         return dequantise(weights) if isinstance(weights, Quantised) else weights
 
-    def used(self, weights: Any) -> Any:
+    def used(self, weights: Weights) -> Weights:
         """The weights as they are multiplied: those that exist, as the function of `reparametrized` makes them."""
         held = self.held(weights)
         if self.reparametrize is None:
@@ -121,7 +121,7 @@ class Linear(Stepwise):
         held = dequantise(held) if isinstance(held, Quantised) else held
         return self.held(self.reparametrize(upcast(held)).astype(held.dtype))
 
-    def product(self, weights: Any, x: Signal, shape: Shape, implementation: str | None) -> Array:
+    def product(self, weights: Weights, x: Signal, shape: Shape, implementation: str | None) -> Array:
         """``weights spikes``, ``[time, batch, *out_shape]`` in the accumulation dtype, which `x` has."""
         raise NotImplementedError
 
@@ -254,7 +254,7 @@ def check_function(function: Callable[[Array], Array], shape: Shape) -> None:
         )
 
 
-def rescaled(weights: Any, factor: Array) -> Any:
+def rescaled(weights: Weights, factor: Array) -> Weights:
     """Weights whose currents are larger by a factor for each output."""
     if isinstance(weights, Quantised):
         return weights._replace(scale=(upcast(weights.scale) * factor).astype(weights.scale.dtype))

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 
 from snnjax._arguments import explained
 from snnjax._check import check_switches, fail, short_repr
-from snnjax._types import Params, State, Stats, upcast
+from snnjax._types import Params, State, Stats, Unchecked, upcast
 from snnjax.blocks.block import (
     Block,
     BlockResult,
@@ -331,11 +331,11 @@ def _of_channels(array: Array, x: Array) -> Array:
     return array.reshape((1,) * (x.ndim - 1) + (-1,))
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: Unchecked) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _check_numbers(op: str, scale: Any, epsilon: Any) -> None:
+def _check_numbers(op: str, scale: Unchecked, epsilon: Unchecked) -> None:
     for argument, value in (("scale", scale), ("epsilon", epsilon)):
         if not _is_number(value) or not 0 < value < math.inf:
             fail(f"{op}: `{argument}` must be a number above 0, got {short_repr(value)}. Try its default.")

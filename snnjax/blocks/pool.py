@@ -2,11 +2,10 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 from snnjax._arguments import explained
 from snnjax._check import check_integer
-from snnjax._types import Params, Signal, State, Stats
+from snnjax._types import Params, Signal, State, Stats, Unchecked
 from snnjax.blocks.block import BlockResult, Context, Op, Shape, Stepwise, flat, shaped
 from snnjax.ops.pool_spikes import Pooling, as_pooling, pooled
 
@@ -164,7 +163,7 @@ def flatten() -> Flatten:
     return Flatten()
 
 
-def _pool(how: str, window: Any, strides: Any) -> Pool:
+def _pool(how: str, window: Unchecked, strides: Unchecked) -> Pool:
     for argument, sizes in (("window", window), ("strides", strides)):
         for size in sizes if isinstance(sizes, tuple) else () if sizes is None else (sizes,):
             check_integer(f"{how}_pool", argument, size, 1)

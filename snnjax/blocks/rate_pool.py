@@ -1,7 +1,6 @@
 """`max_rate_pool`: of the neurons in each window, the rate of the fastest."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import jax.numpy as jnp
 
@@ -22,7 +21,7 @@ class RatePool(Stepwise):
         """The windows, and the channels."""
         return self.pool.out_shape(*shapes)
 
-    def initial_state(self, params: Params, stats: Stats, batch: int, *shapes: Shape) -> Any:
+    def initial_state(self, params: Params, stats: Stats, batch: int, *shapes: Shape) -> State:
         """The sum of each input so far, ``[batch, *shape]``."""
         del params, stats
         return jnp.zeros((batch, *shapes[0]), jnp.float32)

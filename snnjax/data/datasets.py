@@ -32,6 +32,9 @@ from snnjax.data.event_lists import (
     warn_of_outside,
 )
 
+# Has a length, and `take(indices)` makes a `Batch`: one of those below, or a user's own.
+Dataset = Any
+
 
 class Batch(NamedTuple):
     """The inputs, labels and lengths of some samples, for a training step."""

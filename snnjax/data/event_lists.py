@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from jax.typing import DTypeLike
@@ -187,7 +187,7 @@ def bin_ragged(
     return Binned(lists, total - times.size, total)
 
 
-def _steps(times: np.ndarray, unit: np.ndarray, span: Any, num_steps: int) -> np.ndarray:
+def _steps(times: np.ndarray, unit: np.ndarray, span: Unchecked, num_steps: int) -> np.ndarray:
     """The step of each time in [0, span]; `unit` is what the last place of each, or of all, is worth."""
     is_exact = times.dtype.kind in "iu" and float(span).is_integer()
     # Integer division is exact if the product fits into 64 bits.

@@ -6,6 +6,7 @@ from typing import Any
 
 from snnjax._arguments import explained
 from snnjax._check import MAX_SIZE, check_integer, fail, short_repr
+from snnjax._types import Unchecked
 from snnjax.blocks.block import Shape
 from snnjax.graph.containers import Graph, check_item, check_readouts
 from snnjax.graph.network import Network
@@ -13,7 +14,9 @@ from snnjax.graph.recurrence import settled
 
 
 @explained
-def network(inputs: int | Sequence[int] | Mapping[str, Any], blocks: Any, readout: Any = None) -> Network:
+def network(
+    inputs: int | Sequence[int] | Mapping[str, Any], blocks: Any, readout: Unchecked = None
+) -> Network:
     """Make a network from blocks and readouts.
 
     Args:
@@ -63,7 +66,7 @@ def network(inputs: int | Sequence[int] | Mapping[str, Any], blocks: Any, readou
     return Network(tuple(shapes.items()), nodes, tuple(outputs), not isinstance(readout, Mapping), results)
 
 
-def _input_shape(given: Any) -> Shape:
+def _input_shape(given: Unchecked) -> Shape:
     shape = tuple(given) if isinstance(given, Iterable) else (given,)
     for length in shape:
         check_integer("network", "inputs", length, 0 if len(shape) == 1 else 1)

@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import PyTree
 
 from snnjax._check import fail, type_words
 from snnjax._compare import check_like, dtype_of, same_array, same_shape
@@ -38,10 +39,10 @@ def check_params(op: str, params: Params, nodes: tuple[Node, ...], shapes: tuple
     check_like(op, "params", held, params_like(nodes, shapes), same_shape, hint)
 
 
-def are_weights(params: Params) -> Any:
+def are_weights(params: Params) -> PyTree:
     """Whether each array is one of weights: those of connections, and elsewhere what has several axes."""
 
-    def of(part: Any) -> Any:
+    def of(part: Params) -> PyTree:
         if isinstance(part, Quantised):
             return part._replace(values=True, scale=False)
         if not isinstance(part, CONNECTIONS):
@@ -52,7 +53,7 @@ def are_weights(params: Params) -> Any:
     return jax.tree.map(of, params, is_leaf=lambda part: isinstance(part, CONNECTIONS | Quantised))
 
 
-def _of_synapses(params: Params) -> Any:
+def _of_synapses(params: Params) -> PyTree:
     """Params with the shape of quantised weights of synapses; their scale is checked where the targets are known."""
     if not isinstance(params, SparseParams) or not isinstance(params.weights, Quantised):
         return params
@@ -82,7 +83,13 @@ def checked_stats(op: str, stats: dict[str, Any] | None, like: Mapping[str, Any]
 
 
 def check_state(
-    op: str, argument: str, state: State, init: Callable[..., Any], params: Params, batch: Any, stats: Stats
+    op: str,
+    argument: str,
+    state: State,
+    init: Callable[..., Any],
+    params: Params,
+    batch: int,
+    stats: Stats,
 ) -> None:
     """Check that a state has the structure, shapes and dtypes of ``init(params, batch, stats)``."""
     leaves, form = jax.tree.flatten((params, stats))
@@ -91,6 +98,6 @@ def check_state(
 
 
 @functools.lru_cache(maxsize=_KEPT)
-def _initial(init: Callable[..., Any], form: Any, arrays: tuple[Any, ...], batch: Any) -> Any:
+def _initial(init: Callable[..., Any], form: Any, arrays: tuple[Any, ...], batch: int) -> PyTree:
     held = jax.tree.unflatten(form, [jax.ShapeDtypeStruct(*each) for each in arrays])
     return jax.eval_shape(lambda params, stats: init(params, batch, stats), *held)

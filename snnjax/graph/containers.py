@@ -11,6 +11,7 @@ import numpy as np
 
 from snnjax._arguments import explained
 from snnjax._check import alternatives, check_integer, fail, plural, short_repr
+from snnjax._types import Unchecked
 from snnjax.blocks._dense import dense
 from snnjax.blocks.block import Block, Item, Shape
 from snnjax.blocks.join import Join
@@ -62,7 +63,7 @@ class Graph:
         self.prefix = ""
         self._numbers: dict[str, int] = {}
 
-    def add(self, item: Any, *sources: str, name: str | None = None) -> str:
+    def add(self, item: Unchecked, *sources: str, name: str | None = None) -> str:
         """Add a block, a neuron, a container or a sequence of them; return the name of its result."""
         item = as_item(item)
         full = self._named(item, name)
@@ -134,7 +135,7 @@ class Graph:
         inner.prefix = f"{name}/"
         return inner
 
-    def _named(self, item: Any, name: str | None) -> str:
+    def _named(self, item: Unchecked, name: str | None) -> str:
         own = name or item.name
         if own is None:
             number = self._numbers.get(item.kind, 0)
@@ -172,7 +173,7 @@ def _out_shape(name: str, block: Block, shapes: tuple[Shape, ...]) -> Shape:
     return shape
 
 
-def as_item(item: Any) -> Any:
+def as_item(item: Unchecked) -> Any:
     """A block or container; neurons become a block, and a sequence a container."""
     check_item("network", "blocks", item)
     if isinstance(item, Neuron):
@@ -180,7 +181,7 @@ def as_item(item: Any) -> Any:
     return Sequential(tuple(item)) if isinstance(item, list | tuple) else item
 
 
-def check_item(op: str, argument: str, item: Any) -> None:
+def check_item(op: str, argument: str, item: Unchecked) -> None:
     """Check that `item` is what a network can hold, or a sequence of such."""
     if isinstance(item, Neuron | Block) or hasattr(item, "expand"):
         return
@@ -195,14 +196,14 @@ def check_item(op: str, argument: str, item: Any) -> None:
     )
 
 
-def _check_part(argument: str, part: Any, example: str) -> None:
+def _check_part(argument: str, part: Unchecked, example: str) -> None:
     """Check that a part of a layer is a block, or several, or None."""
     if part is not None and (isinstance(part, Neuron) or not isinstance(part, Item | list | tuple)):
         hint = f"Write {argument}=blocks.{example}"
         fail(f"layer: `{argument}` must be a block or None, got {_in_words(part)}. {hint}.")
 
 
-def _in_words(item: Any) -> str:
+def _in_words(item: Unchecked) -> str:
     return f"the function {item.__name__}" if hasattr(item, "__name__") else short_repr(item)
 
 
@@ -260,10 +261,10 @@ class Layer(Container):
     """A connection and its neurons; made by `layer`."""
 
     kind = "layer"
-    connection: Any
-    norm: Any
+    connection: Unchecked
+    norm: Unchecked
     neuron: Spiking
-    dropout: Any
+    dropout: Unchecked
     recurrent: tuple[Any, ...] | bool = False
 
     def expand(self, graph: Graph, *sources: str) -> str:
@@ -306,7 +307,7 @@ class Readout(Container):
     """A connection and neurons that do not spike; made by `leaky_readout`."""
 
     kind = "readout"
-    connection: Any
+    connection: Unchecked
     neuron: Neuron
 
     def expand(self, graph: Graph, *sources: str) -> str:
@@ -362,8 +363,8 @@ def parallel(*, join: str | Block = "concatenate", **branches: Any) -> Parallel:
 
 @explained
 def residual(
-    body: Any,
-    shortcut: Any = None,
+    body: Unchecked,
+    shortcut: Unchecked = None,
     join: str | Block = "add",
 ) -> Residual:
     """Add the signal that blocks receive to their result.
@@ -398,12 +399,12 @@ def layer(
     connection: int | Block | Sequence[Block] | None,
     neuron: Neuron | None = None,
     *,
-    norm: Any = None,
-    dropout: Any = None,
+    norm: Unchecked = None,
+    dropout: Unchecked = None,
     capacity: int | float | np.integer[Any] | np.floating[Any] | None = None,
     second_threshold: float | None = None,
-    recurrent: Any = False,
-    record_dtype: Any = None,
+    recurrent: Unchecked = False,
+    record_dtype: Unchecked = None,
 ) -> Layer:
     """Make a layer of spiking neurons: a connection, a norm if any, the neurons, and dropout if any.
 
@@ -431,7 +432,11 @@ def layer(
         >>> [node.name for node in net.nodes]
         ['hidden/connection', 'hidden/neuron', 'readout/connection', 'readout/neuron']
     """
-    options: Any = {"capacity": capacity, "second_threshold": second_threshold, "record_dtype": record_dtype}
+    options: dict[str, Any] = {
+        "capacity": capacity,
+        "second_threshold": second_threshold,
+        "record_dtype": record_dtype,
+    }
     own = spiking_of("layer", neuron, **options)
     _check_part("norm", norm, "batch_norm()")
     _check_part("dropout", dropout, f"dropout({dropout if isinstance(dropout, float) else 0.2})")
@@ -473,7 +478,7 @@ def spiking_readout(
     connection: int | Block | Sequence[Block],
     neuron: Neuron | None = None,
     *,
-    recurrent: Any = False,
+    recurrent: Unchecked = False,
 ) -> Layer:
     """Make a spiking readout: a layer without capacity, so that a silent class can still learn.
 
@@ -495,18 +500,18 @@ def spiking_readout(
 _NEURONS = Spiking | Integrator | Layer | Readout
 
 
-def _last(connection: Any) -> Any:
+def _last(connection: Unchecked) -> Any:
     """The last block of a connection, None if there is none."""
     while isinstance(connection, list | tuple | Sequential):
         connection = [None, *(connection.items if isinstance(connection, Sequential) else connection)][-1]
     return connection
 
 
-def _as_join(join: Any) -> Block:
+def _as_join(join: Unchecked) -> Block:
     return join if isinstance(join, Block) else join_block(join)
 
 
-def _as_connection(op: str, connection: Any) -> Any:
+def _as_connection(op: str, connection: Unchecked) -> Any:
     """A connection; dense weights for a number of neurons."""
     if isinstance(connection, int | np.integer) and not isinstance(connection, bool):
         return dense(check_integer(op, "connection", connection, 1))
@@ -521,7 +526,7 @@ def _as_connection(op: str, connection: Any) -> Any:
     return connection
 
 
-def _as_recurrent(op: str, neuron: Neuron, recurrent: Any) -> tuple[Any, ...] | bool:
+def _as_recurrent(op: str, neuron: Neuron, recurrent: Unchecked) -> tuple[Any, ...] | bool:
     """The blocks of a recurrent connection, or True for dense weights; False or none without one."""
     if neuron.sequence is not None and recurrent is not False:
         fail(

@@ -227,7 +227,7 @@ def _times(params: dict[str, Any], nodes: Any, names: tuple[str, ...], factor: A
 
 
 def _ran(
-    nodes: Any, shapes: Any, groups: Any, params: Params, stats: Stats, signals: Any, sample: Sample
+    nodes: Any, shapes: Any, groups: Any, params: Params, stats: Stats, signals: Signal, sample: Sample
 ) -> tuple[dict[str, Signal], dict[str, Array]]:
     """The signals of groups of nodes in training without lists, and the mean activities of their neurons."""
     ran, rates = dict(signals), {}
@@ -240,7 +240,7 @@ def _ran(
 
 
 def _ran_together(
-    group: list[tuple[Node, Any]], params: Params, stats: Stats, signals: Any, sample: Sample
+    group: list[tuple[Node, Any]], params: Params, stats: Stats, signals: Signal, sample: Sample
 ) -> tuple[dict[str, Signal], dict[str, Array]]:
     """The signals of a node, or of those of a loop, and the counts of their spikes."""
     nodes = [
@@ -294,7 +294,7 @@ def _log2_factor(activity: Callable[[Array], Array], target: Any) -> tuple[Array
     Where nothing spikes at any factor it is 0, the logarithm of 1.
     """
 
-    def halve(_: Any, before: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+    def halve(_: object, before: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         low, high, spikes = before
         middle = 0.5 * (low + high)
         rate = activity(middle)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from snnjax._check import alternatives, fail, short_repr
+from snnjax._types import Unchecked
 from snnjax.blocks.block import Shape
 from snnjax.graph.containers import Node
 from snnjax.graph.fused import Arrays
@@ -12,7 +13,7 @@ from snnjax.graph.fused import Arrays
 _RECORDS = ("spikes", "membranes")
 
 
-def checked_record(record: Any, names: Iterable[str], implementation: str | None) -> tuple[str, ...]:
+def checked_record(record: Unchecked, names: Iterable[str], implementation: str | None) -> tuple[str, ...]:
     """What to record; `names` are those of inputs, nodes and containers."""
     given = (record,) if isinstance(record, str) else record
     known = {*_RECORDS, *names}

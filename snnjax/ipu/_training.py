@@ -9,7 +9,7 @@ from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Array, PyTree
 
 from snnjax._check import fail
-from snnjax._types import Params
+from snnjax._types import Optimiser, Params
 
 # Mixed precision after Micikevicius et al. 2018, arXiv:1710.03740: an overflow halves the scale, and this many steps
 # without one double it.
@@ -56,7 +56,7 @@ def cast_floats(tree: PyTree, dtype: DTypeLike) -> PyTree:
     return jax.tree.map(cast, tree)
 
 
-def begin(params: Params, optimiser: Any, precision: Precision) -> OptimiserState:
+def begin(params: Params, optimiser: Optimiser, precision: Precision) -> OptimiserState:
     """The state before the first step."""
     master = cast_floats(params, precision.master)
     scale = FIRST_SCALE if precision.scaled else 1.0
@@ -64,7 +64,13 @@ def begin(params: Params, optimiser: Any, precision: Precision) -> OptimiserStat
 
 
 def make_step(
-    loss: Loss, optimiser: Any, precision: Precision, *, recompute: bool, micro_batches: int, replicas: int
+    loss: Loss,
+    optimiser: Optimiser,
+    precision: Precision,
+    *,
+    recompute: bool,
+    micro_batches: int,
+    replicas: int,
 ) -> Callable[..., tuple[OptimiserState, Array]]:
     """``step(state, *batch) -> (state, loss)``, for one of `replicas` IPUs.
 
@@ -123,7 +129,9 @@ def accumulated(gradient: Callable[..., tuple[Array, Any]], count: int) -> Calla
     return mean
 
 
-def update(state: OptimiserState, gradients: Params, optimiser: Any, precision: Precision) -> OptimiserState:
+def update(
+    state: OptimiserState, gradients: Params, optimiser: Optimiser, precision: Precision
+) -> OptimiserState:
     """Parameters, optimiser state and loss scale after a step."""
     import optax
 

@@ -13,7 +13,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import PyTree
 
 from snnjax._check import check_choice, check_integer, check_switches, fail
-from snnjax._types import Params
+from snnjax._types import Optimiser, Params
 from snnjax.ipu import _training
 from snnjax.ipu._training import REPLICAS, Loss, OptimiserState
 from snnjax.ipu.device import PLATFORM
@@ -150,7 +150,7 @@ class Session:
         return compiled(*jax.tree.map(self._placed, args))
 
     def optimize(
-        self, loss: Loss, optimiser: Any, params: Params
+        self, loss: Loss, optimiser: Optimiser, params: Params
     ) -> tuple[OptimiserState, Callable[[OptimiserState, Any], tuple[OptimiserState, jax.Array]]]:
         """Make a training state and a jitted ``step(state, batch) -> (state, loss)`` that donates its state.
 

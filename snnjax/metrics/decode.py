@@ -7,7 +7,6 @@ Results accumulate in float32 (float64 for float64), and steps from `lengths` on
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -24,7 +23,7 @@ from snnjax._check import (
     type_words,
 )
 from snnjax._sparse_spikes import SparseSpikes, check_spikes, in_range, values_of
-from snnjax._types import as_int32, steps_within, upcast
+from snnjax._types import Signal, as_int32, steps_within, upcast
 
 _CLASSES = "Number the classes from 0, and give the readout one output for each"
 
@@ -49,7 +48,7 @@ def check_outputs(op: str, outputs: Outputs, lengths: Array | None) -> None:
         check_lengths(op, lengths, *shape[:2])
 
 
-def check_dense(op: str, outputs: Any, lengths: Array | None) -> None:
+def check_dense(op: str, outputs: Signal, lengths: Array | None) -> None:
     """Check that `outputs` are dense, and pass `check_outputs`."""
     if isinstance(outputs, SparseSpikes):
         hint = "Use the membranes of a leaky readout, or call to_dense()"

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Integer, Shaped
+from jaxtyping import Array, Float, Integer, PyTree, Shaped
 
 from snnjax._check import check_shape, fail
 from snnjax._quantised import unscaled
@@ -308,7 +308,7 @@ def _joined(how: str, received: list[_Arriving], shapes: tuple[Shape, ...]) -> _
     return _Arriving(joined.reshape(batch, -1), most, is_binary)
 
 
-def connection_sparsity(params: Any) -> Float[Array, ""]:
+def connection_sparsity(params: PyTree) -> Float[Array, ""]:
     """Compute the fraction of weights that are zero, float32: those of connections, and others with two or more axes.
 
     A convolution weight counts once. Biases, decays and delays are not weights. Masked weights count because
@@ -336,7 +336,7 @@ def connection_sparsity(params: Any) -> Float[Array, ""]:
     return zeros.astype(jnp.float32) / sum(matrix.size for matrix in matrices)
 
 
-def footprint(*trees: Any) -> int:
+def footprint(*trees: PyTree) -> int:
     """Compute the memory in bytes of all arrays in `trees`: parameters, and the state if it is passed too.
 
     Example:
@@ -351,7 +351,7 @@ def footprint(*trees: Any) -> int:
     return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(trees))
 
 
-def parameter_count(params: Any) -> int:
+def parameter_count(params: PyTree) -> int:
     """Count the parameters: the elements of all arrays in `params`.
 
     Example:

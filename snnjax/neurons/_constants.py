@@ -54,7 +54,7 @@ def decay_to_raw(decay: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
 
 
 @jax.custom_jvp
-def within(value: Float[Array, "..."], low: float, high: float) -> Float[Array, "..."]:
+def within(value: Float[Array, "..."], low: ArrayLike, high: ArrayLike) -> Float[Array, "..."]:
     """Clip a constant to bounds; its derivative stays 1 outside, so that a learned one cannot get stuck there.
 
     The bounds have no derivative.

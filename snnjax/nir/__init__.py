@@ -22,6 +22,7 @@ from snnjax._neuron_table import RESETS
 from snnjax._quantised import any_quantised
 from snnjax.graph.check import check_params
 from snnjax.graph.network import Network, Params, Stats, params_dtype
+from snnjax.nir._check import NIRNode
 from snnjax.nir._conventions import CONVENTIONS
 from snnjax.nir._export import graph_of
 from snnjax.nir._file import read_graph
@@ -37,7 +38,7 @@ _DTYPES = ("float32", "bfloat16", "float16", "float64")
 
 def to_nir(
     network: Network, params: Params, *, dt: float, method: str = "euler", stats: Stats | None = None
-) -> Any:
+) -> NIRNode:
     r"""Convert a network to a NIR graph, for `from_nir` and for other libraries and chips.
 
     NIR uses continuous time. A decay :math:`\alpha` per step becomes a time constant, and a gain of 1 a resistance:
@@ -100,7 +101,7 @@ def to_nir(
 
 
 def from_nir(
-    graph: Any,
+    graph: NIRNode,
     *,
     dt: float | None = None,
     method: str | None = None,

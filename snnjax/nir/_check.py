@@ -10,8 +10,11 @@ from snnjax.nir._layout import Layout
 # A file may declare any length: sizes beyond any machine are rejected before allocation.
 MAX_NEURONS = MAX_SIZE
 
+# A node or a graph of the package nir, which is imported when a graph is read or written.
+NIRNode = Any
 
-def numbers(name: str, node: Any, field: str) -> np.ndarray:
+
+def numbers(name: str, node: NIRNode, field: str) -> np.ndarray:
     """A field of a node as float64, checked to be finite."""
     value = getattr(node, field)
     if np.ma.is_masked(value):
@@ -30,7 +33,7 @@ def numbers(name: str, node: Any, field: str) -> np.ndarray:
     return array
 
 
-def per_neuron(name: str, node: Any, field: str, layout: Layout) -> np.ndarray:
+def per_neuron(name: str, node: NIRNode, field: str, layout: Layout) -> np.ndarray:
     """A field of a node as one value per neuron, in our order."""
     given = numbers(name, node, field)
     values = layout.ours(given)
@@ -41,7 +44,7 @@ def per_neuron(name: str, node: Any, field: str, layout: Layout) -> np.ndarray:
     return values
 
 
-def integers(name: str, node: Any, field: str, count: int, least: int) -> tuple[int, ...]:
+def integers(name: str, node: NIRNode, field: str, count: int, least: int) -> tuple[int, ...]:
     """A field of integers, one per axis; a single number stands for all axes."""
     array = numbers(name, node, field)
     good = (

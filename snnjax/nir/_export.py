@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from jaxtyping import PyTree
 
 from snnjax._check import fail
 from snnjax.blocks._dense import Dense
@@ -16,6 +17,7 @@ from snnjax.blocks.spiking import Spiking
 from snnjax.graph.containers import Node
 from snnjax.graph.network import Network, Params, Stats
 from snnjax.graph.recurrence import Recurrence, given_blocks, recurrences
+from snnjax.nir._check import NIRNode
 from snnjax.nir._layout import Layout, Shape, channels_first
 from snnjax.nir._metadata import written
 from snnjax.nir._write_neurons import Writing, nodes_of
@@ -42,7 +44,7 @@ class _Graph:
         # What is written with the neurons: all that their spikes pass on their way back.
         self.returning = {nodes[place].name for own in found.values() for place in own.before[:-1]}
 
-    def add(self, name: str, node: Any, sources: tuple[str, ...]) -> str:
+    def add(self, name: str, node: NIRNode, sources: tuple[str, ...]) -> str:
         """Add a node that receives `sources`; return its name, in which no library minds a character."""
         free = name.replace("/", "_").replace(".", "_")
         while free in self.nodes:
@@ -94,7 +96,9 @@ class _Graph:
             self.signals[node.name] = writer(self, node, signals[0])
 
 
-def graph_of(network: Network, params: Params, stats: Stats, writing: Writing, facts: dict[str, Any]) -> Any:
+def graph_of(
+    network: Network, params: Params, stats: Stats, writing: Writing, facts: dict[str, Any]
+) -> NIRNode:
     """The graph: a node for each block but joins, which are several edges to one node."""
     import nir
 
@@ -183,7 +187,7 @@ def _delay(graph: _Graph, node: Node, signal: _Written) -> _Written:
     return _Written((graph.add(node.name, made, signal.names),), signal.layout)
 
 
-def delay_node(block: Any, held: Any, layout: Layout, writing: Writing, facts: dict[str, Any]) -> Any:
+def delay_node(block: Any, held: PyTree, layout: Layout, writing: Writing, facts: dict[str, Any]) -> NIRNode:
     """Delays; `held` are their params or stats."""
     import nir
 
@@ -211,8 +215,8 @@ def _weights(graph: _Graph, node: Node, signal: _Written) -> _Written:
 
 
 def weights_node(
-    where: str, block: Any, params: Any, layout: Layout, writing: Writing, facts: dict[str, Any]
-) -> Any:
+    where: str, block: Any, params: PyTree, layout: Layout, writing: Writing, facts: dict[str, Any]
+) -> NIRNode:
     """Dense weights or a convolution."""
     import nir
 
@@ -229,7 +233,7 @@ def weights_node(
 
 def _convolution(
     where: str, geometry: Any, weights: np.ndarray, bias: np.ndarray | None, facts: dict[str, Any]
-) -> Any:
+) -> NIRNode:
     import nir
 
     if any(gap != 1 for gap in geometry.input_dilation):
@@ -319,7 +323,7 @@ def _add_recurrence(graph: _Graph, own: Recurrence, names: list[str], layout: La
     graph.edges.append((last, names[0]))
 
 
-def _in_their_order(node: Any, layout: Layout) -> Any:
+def _in_their_order(node: NIRNode, layout: Layout) -> NIRNode:
     """Dense weights to neurons of a flattened image, in NIR's order."""
     node.weight = np.ascontiguousarray(node.weight[layout.order])
     if hasattr(node, "bias"):

@@ -7,11 +7,12 @@ import numpy as np
 
 from snnjax._check import fail
 from snnjax.data._hdf5 import heap_damage, read_blocks
+from snnjax.nir._check import NIRNode
 
 _HINT = "Write it with nir.write"
 
 
-def read_graph(path: Path) -> Any:
+def read_graph(path: Path) -> NIRNode:
     """Read the graph in a file."""
     import nir
 

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import DTypeLike
+from jaxtyping import PyTree
 
 from snnjax._check import fail, short_repr
 from snnjax._types import accumulation_dtype
@@ -55,10 +56,10 @@ def network_of(
     return builder.network(), params, _cast(builder.stats, accumulation_dtype(dtype))
 
 
-def _cast(params: Any, dtype: DTypeLike) -> Any:
+def _cast(params: PyTree, dtype: DTypeLike) -> PyTree:
     """Arrays in the dtype of a network's weights; delays stay in that of its sums."""
 
-    def cast(part: Any) -> Any:
+    def cast(part: PyTree) -> PyTree:
         wanted = accumulation_dtype(dtype) if isinstance(part, DelayParams) else dtype
         return jax.tree.map(lambda array: jnp.asarray(array, wanted), part)
 

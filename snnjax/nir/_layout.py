@@ -1,10 +1,12 @@
 """The two orders of an image's neurons: NIR's [channels, height, width], and (height, width, channels) here."""
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Num
+
+from snnjax._types import Unchecked
 
 Shape = tuple[int, ...]  # (neurons,), (length, channels) or (height, width, channels)
 
@@ -46,7 +48,7 @@ class Layout(NamedTuple):
         is_one = self.shape == other.shape and self.theirs == other.theirs
         return is_one and (self.image == other.image or np.array_equal(self.order, other.order))
 
-    def ours(self, values: Any) -> Num[np.ndarray, " neurons"] | None:
+    def ours(self, values: Unchecked) -> Num[np.ndarray, " neurons"] | None:
         """One value per neuron in our order, from values in NIR's: with its shape, flat, or broadcastable to it.
 
         None if they do not fit.
@@ -60,7 +62,7 @@ class Layout(NamedTuple):
             return None
         return np.moveaxis(full, 0, -1).reshape(-1)
 
-    def written(self, values: Any) -> np.ndarray:
+    def written(self, values: Unchecked) -> np.ndarray:
         """One value per neuron in NIR's order and shape, from one value per neuron, channel or layer in ours."""
         values = np.asarray(values)
         if values.ndim == 1 and values.size == math.prod(self.image):

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from snnjax._check import fail, short_repr
+from snnjax.nir._check import NIRNode
 
 _KEY = "snnjax"
 _ERROR = re.compile(r".*`(.+)` must .*, got (.+)", re.DOTALL)
@@ -22,7 +23,7 @@ def written(facts: dict[str, Any], **arrays: Any) -> dict[str, Any]:
     return {_KEY: json.dumps(facts), **kept}
 
 
-def facts_of(name: str, node: Any) -> dict[str, Any]:
+def facts_of(name: str, node: NIRNode) -> dict[str, Any]:
     """The facts that `to_nir` wrote about a node, empty if another library wrote it."""
     metadata = node.metadata if isinstance(node.metadata, dict) else {}
     text = metadata.get(_KEY)
@@ -45,7 +46,7 @@ def refuse_metadata(name: str, actual: object) -> NoReturn:
     fail(f"from_nir: `graph` must {expected}, got {reason}. Remove its metadata[{_KEY!r}].")
 
 
-def array_of(node: Any, key: str) -> np.ndarray | None:
+def array_of(node: NIRNode, key: str) -> np.ndarray | None:
     """An array in the metadata that `to_nir` wrote; None if it is missing or not finite."""
     value = node.metadata.get(key) if isinstance(node.metadata, dict) else None
     if value is None:

@@ -127,11 +127,11 @@ def _convolution(step: Step, signal: Signal) -> Weights:
     padding = _padding(step, space, strides)
     kernel, channels = weights.shape[2:], weights.shape[0]
     _check_kernel(step, dilated(kernel, dilation), shape, padding)
-    options: Any = {"padding": padding, "groups": groups}
+    options: dict[str, Any] = {"padding": padding, "groups": groups}
     if space == 1:
         block = conv1d(channels, kernel[0], strides=strides[0], dilation=dilation[0], **options)
     else:
-        steps: Any = {"strides": strides, "dilation": dilation}
+        steps: dict[str, Any] = {"strides": strides, "dilation": dilation}
         block = conv2d(channels, (kernel[0], kernel[1]), **steps, **options)
     made = block.out_shape(shape)
     if math.prod(made) > MAX_NEURONS:

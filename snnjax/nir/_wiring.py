@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 from snnjax._check import fail, plural
+from snnjax.nir._check import NIRNode
 from snnjax.nir._neurons import INTEGRATORS, SPIKING, THRESHOLD
 
 _SPIKING = (*SPIKING, THRESHOLD)
@@ -22,7 +23,7 @@ class Step(NamedTuple):
     """A node of the graph, and its name."""
 
     name: str
-    node: Any
+    node: NIRNode
 
     @property
     def kind(self) -> str:
@@ -59,7 +60,7 @@ class _Graph(NamedTuple):
         return [name for name in self.nodes if self.kind(name) == kind]
 
 
-def places_of(graph: Any) -> tuple[Place, ...]:
+def places_of(graph: NIRNode) -> tuple[Place, ...]:
     """The nodes of a graph in order, each behind those whose signals it receives."""
     inlined = _inlined(graph, "", 0)
     _check_nodes(inlined)
@@ -114,7 +115,7 @@ def _check_connected(graph: _Graph) -> None:
             )
 
 
-def _inlined(graph: Any, prefix: str, depth: int) -> _Graph:
+def _inlined(graph: NIRNode, prefix: str, depth: int) -> _Graph:
     """All nodes and edges, with subgraphs replaced by their contents."""
     if not depth < _MAX_DEPTH:
         fail(f"from_nir: `graph` must nest at most {_MAX_DEPTH} subgraphs, got more. Flatten it.")

@@ -7,7 +7,9 @@ import numpy as np
 from jax.typing import DTypeLike
 
 from snnjax._check import fail
+from snnjax._types import Params
 from snnjax.neurons import Neuron
+from snnjax.nir._check import NIRNode
 from snnjax.nir._layout import Layout
 from snnjax.nir._metadata import written
 from snnjax.nir._neurons import MODELS, THRESHOLD, WITHOUT_LEAK, Model
@@ -30,7 +32,7 @@ class _Layer(NamedTuple):
     """The neurons of a block."""
 
     where: str  # its name
-    held: Any  # the constants that are no numbers
+    held: Params  # the constants that are no numbers
     layout: Layout
     writing: Writing
     metadata: dict[str, Any]
@@ -79,7 +81,7 @@ class _Layer(NamedTuple):
 
 
 def nodes_of(
-    where: str, neuron: Neuron, held: Any, layout: Layout, writing: Writing, facts: dict[str, Any]
+    where: str, neuron: Neuron, held: Params, layout: Layout, writing: Writing, facts: dict[str, Any]
 ) -> list[Any]:
     """The node of a layer's neurons; two for neurons without reset."""
     arguments = _arguments(where, neuron)
@@ -93,7 +95,7 @@ def nodes_of(
 def _nodes(model: Model, layer: _Layer, spikes: bool) -> list[Any]:
     import nir
 
-    def node(kind: str, **fields: Any) -> Any:
+    def node(kind: str, **fields: Any) -> NIRNode:
         return getattr(nir, kind)(**fields, metadata=layer.metadata)
 
     arguments, zeros = layer.arguments, layer.array(0.0)

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Int
+from jaxtyping import Array, Int, PyTree
 
 from snnjax._types import upcast
 from snnjax.online.learner import RatePenalty
@@ -23,7 +23,7 @@ def no_rates(neurons: dict[str, Any]) -> Rates:
 
 
 def update_rates(
-    penalty: RatePenalty | None, rates: Rates | None, spikes: dict[str, Array], window: int, targets: Any
+    penalty: RatePenalty | None, rates: Rates | None, spikes: dict[str, Array], window: int, targets: PyTree
 ) -> tuple[Rates | None, dict[str, Array]]:
     """The estimates with one more step, and the derivative of the penalty with respect to each, ``[batch, neurons]``.
 

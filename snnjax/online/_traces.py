@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from snnjax._sparse_spikes import SparseSpikes
-from snnjax._types import State, upcast
+from snnjax._types import Params, State, Unchecked, upcast
 from snnjax.blocks._fire import fire
 from snnjax.blocks.block import Context
 from snnjax.blocks.spiking import Spiking
@@ -25,7 +25,7 @@ class LayerArrays(NamedTuple):
     neuron: Any  # what its neurons learn
     drawn: Any = None  # their constants that are drawn and not learned
 
-    def constants(self, layer: ChainLayer, learned: Any) -> Any:
+    def constants(self, layer: ChainLayer, learned: Params) -> Any:
         """The constants of the neurons with these in place of what they learn."""
         return for_each(neuron_of(layer), learned, self.drawn, layer.out_shape)
 
@@ -126,14 +126,14 @@ def advance(
     state: State,
     sources: Array,
     traces: Traces,
-    second: Any,
+    second: Unchecked,
     kappa: Array,
     is_presynaptic: bool,
 ) -> tuple[Any, LayerStep]:
     """Advance a layer by one step: its new state, and everything that its gradient needs."""
     model = neuron_of(layer)
 
-    def move(learned: Any, components: Any, current: Array) -> tuple[tuple[Array, ...], Array, Array]:
+    def move(learned: Params, components: Any, current: Array) -> tuple[tuple[Array, ...], Array, Array]:
         before = type(state)(*components)
         membrane, threshold, after = model.advance(own.constants(layer, learned), before, current)
         after = model.finish(after, jnp.zeros_like(membrane))
@@ -166,7 +166,9 @@ def advance(
     return type(state)(*after), ran
 
 
-def _fired(layer: ChainLayer, own: LayerArrays, membrane: Array, threshold: Array, second: Any) -> Fired:
+def _fired(
+    layer: ChainLayer, own: LayerArrays, membrane: Array, threshold: Array, second: Unchecked
+) -> Fired:
     """The spikes of one step and their slopes; the slope of the listed ones is 0 for neurons that are not listed."""
     block, unit = cast(Spiking, layer.neuron.block), jnp.ones_like(membrane)
     if layer.is_readout:

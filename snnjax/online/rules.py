@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
+from jaxtyping import Array, PyTree
 
 from snnjax._arguments import explained
 from snnjax._check import check_integer, fail
@@ -238,7 +238,7 @@ def _learner(
         return OnlineCarry(state, traces, None if penalty is None else no_rates(hidden_states), stats)
 
     def step(
-        params: Params, carry: OnlineCarry, inputs: Array, targets: Any
+        params: Params, carry: OnlineCarry, inputs: Array, targets: PyTree
     ) -> tuple[OnlineCarry, Params, Array]:
         check_inputs(network, inputs)
         check_state("online", "carry", carry, init, params, inputs.shape[0], carry.stats)

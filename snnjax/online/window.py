@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
+from jaxtyping import Array, PyTree
 
 from snnjax._check import check_integer
 from snnjax.graph.check import check_state
@@ -48,14 +48,14 @@ def truncated(network: Network, loss: StepLoss, window: int) -> Learner:
         nothing = jnp.zeros((window, batch, network.num_inputs), params_dtype(params))
         return Window(network.initial_state(params, batch, stats), nothing, jnp.int32(0), stats)
 
-    def step(params: Params, carry: Window, inputs: Array, targets: Any) -> tuple[Window, Params, Array]:
+    def step(params: Params, carry: Window, inputs: Array, targets: PyTree) -> tuple[Window, Params, Array]:
         check_inputs(network, inputs)
         check_state("online", "carry", carry, init, params, inputs.shape[0], carry.stats)
         carry = _shifted(network, params, carry, inputs, window)
         lengths = jnp.full(inputs.shape[:1], carry.steps)
 
         def last_loss(params: Params) -> tuple[Array, Array]:
-            given: Any = {"stats": carry.stats, "lengths": lengths}
+            given: dict[str, Any] = {"stats": carry.stats, "lengths": lengths}
             outputs = network.apply(params, carry.state, carry.inputs, **given)[0].output
             output = outputs[carry.steps - 1]
             return loss(output, targets), output

@@ -28,7 +28,7 @@ class Connection:
     Example:
         >>> import jax.numpy as jnp
         >>> from snnjax import LIFLayer, lif_network
-        >>> from snnjax.ops import Connection
+        >>> from snnjax import Connection
         >>> layer = LIFLayer(
         ...     jnp.eye(2), decay=0.0, connection=Connection(max_delay=2), delays=jnp.array([0.0, 2.0])
         ... )

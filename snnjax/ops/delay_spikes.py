@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax.typing import DTypeLike
-from jaxtyping import Array, ArrayLike, Float, Integer, Num
+from jaxtyping import Array, ArrayLike, Float, Integer, Num, PyTree
 
 from snnjax._arguments import explained
 from snnjax._batching import SHARED
@@ -96,7 +96,7 @@ def delay_spikes(
     rows = _zero_after(ends, rows)
     operands = vary_alike(Operands(rows, pending.astype(rows.dtype), steps, ends))
     is_composed = implementation == "composed"
-    results: Any = (
+    results: PyTree = (
         delayed(operands, max_delay) if is_composed else _delay_spikes(operands, max_delay, implementation)
     )
     return results.delayed, results.left

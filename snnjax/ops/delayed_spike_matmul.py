@@ -5,7 +5,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Integer, Num
+from jaxtyping import Array, Float, Integer, Num, PyTree
 
 from snnjax._arguments import explained
 from snnjax._batching import SHARED
@@ -14,7 +14,15 @@ from snnjax._dispatch import Kernel, Target, evaluate
 from snnjax._sharding import gathered, vary_alike
 from snnjax._sparse_spikes import SparseSpikes, values_of
 from snnjax._synapses import Synapses, ends_and_targets
-from snnjax._types import accumulation_dtype, id_dtype, steps_within, uint16_or_int32, upcast
+from snnjax._types import (
+    Signal,
+    Unchecked,
+    accumulation_dtype,
+    id_dtype,
+    steps_within,
+    uint16_or_int32,
+    upcast,
+)
 from snnjax.ops._kernel_operands import call_kernel, dtype_obstacle
 from snnjax.ops._lif_network.recorded import packed
 from snnjax.ops._product import neurons_of
@@ -119,7 +127,7 @@ def delayed_spike_matmul(
     return results.currents.astype(weights.dtype), results.left
 
 
-def _checked(spikes: Any, weights: Any, delays: Any, synapses: Any) -> Synapses:
+def _checked(spikes: Unchecked, weights: Unchecked, delays: Unchecked, synapses: Unchecked) -> Synapses:
     """The synapses, all pairs of a matrix if none are given."""
     neurons = neurons_of(_OP, spikes)
     check_shape(
@@ -157,7 +165,7 @@ def _all_pairs(neurons: int, targets: int) -> Synapses:
 
 
 def _operands(
-    spikes: Any, weights: Array, delays: Array, synapses: Synapses, max_delay: int, ends: Array | None
+    spikes: Signal, weights: Array, delays: Array, synapses: Synapses, max_delay: int, ends: Array | None
 ) -> Operands:
     """The operands in the accumulation dtype, without what is sent after the end of a sequence."""
     dtype, valid = accumulation_dtype(weights.dtype), steps_within(spikes.shape[0], ends)
@@ -264,14 +272,14 @@ def _weights_backward(arguments: WeightsBackwardOperands, static: tuple[int, int
 def _kernel(name: str, *results: str) -> dict[str, Kernel]:
     """How the compiled kernel of a target is called, which writes some of these results."""
 
-    def call(arguments: Any, _: Any, shapes: Any) -> list[Array]:
+    def call(arguments: PyTree, _: object, shapes: PyTree) -> list[Array]:
         if arguments.ids is None:
             own = [each for each in results if each != "g_values"]
         else:
             own = [each for each in results if each != "g_spikes" and not each.startswith("record.")]
         return list(call_kernel(name, arguments, dict(zip(own, shapes, strict=True))).values())
 
-    def obstacle(arguments: Any, _: Any) -> str | None:
+    def obstacle(arguments: PyTree, _: object) -> str | None:
         return dtype_obstacle("weights", arguments.weights)  # float32 here if they were bfloat16
 
     return {"cpu": Kernel(call, obstacle)}
@@ -300,10 +308,10 @@ _WEIGHTS_BACKWARD = Target(
 _BATCHED = ("ids", "values", "spikes", "pending")
 
 
-def _axes(record: Any) -> Any:
+def _axes(record: PyTree) -> PyTree:
     """The batch axis of each array of a record."""
 
-    def axis(name: str, part: Any) -> Any:
+    def axis(name: str, part: PyTree) -> PyTree:
         if isinstance(part, tuple):
             return jax.tree.map(lambda _: 1, part)
         return None if part is None else 1 if name in _BATCHED else SHARED

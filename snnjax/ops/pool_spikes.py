@@ -196,7 +196,7 @@ def pool_spikes(
     Example:
         >>> import jax.numpy as jnp
         >>> from snnjax import SparseSpikes
-        >>> from snnjax.ops import pool_spikes
+        >>> from snnjax import pool_spikes
         >>> image = jnp.arange(8.0)  # 2 x 4 pixels of one channel
         >>> pool_spikes(image, (2, 4, 1), 2)
         Array([10., 18.], dtype=float32)

@@ -8,6 +8,7 @@ from jaxtyping import Array, Float, Num
 from snnjax._arguments import explained
 from snnjax._check import check_float_array, fail, plural
 from snnjax._sparse_spikes import SparseSpikes
+from snnjax._types import Unchecked, Weights
 from snnjax.ops._convolution import Convolution
 from snnjax.ops._product import Product, at_slots, multiply, neurons_of, rows_of
 from snnjax.ops._tables.products import Geometry, Operands, SpikesBackwardOperands, WeightsBackwardOperands
@@ -79,7 +80,7 @@ def spike_conv(
     return multiply(_PRODUCT, spikes, weights, geometry, implementation=implementation)
 
 
-def _geometry(spikes: Any, weights: Array, shape: Any, options: dict[str, Any]) -> Convolution:
+def _geometry(spikes: Unchecked, weights: Array, shape: Unchecked, options: dict[str, Any]) -> Convolution:
     """Check the arguments, and return the geometry of the call."""
     num_neurons = neurons_of("spike_conv", spikes)
     check_float_array("spike_conv", "weights", weights)
@@ -121,7 +122,7 @@ def _weights_backward(operands: WeightsBackwardOperands, geometry: Convolution) 
     return geometry.transpose_weights(rows_of(operands, geometry), operands.g)
 
 
-def _of_two_axes(weights: Any, geometry: Convolution) -> Any:
+def _of_two_axes(weights: Weights, geometry: Convolution) -> Weights:
     """Weights, or their shape, with two spatial axes behind that of the groups."""
     shape = (weights.shape[0], *(1,) * (2 - len(geometry.kernel)), *weights.shape[1:])
     is_shape = isinstance(weights, jax.ShapeDtypeStruct)

@@ -2,7 +2,6 @@
 
 import functools
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +12,7 @@ from snnjax._batching import any_group
 from snnjax._check import check_shape
 from snnjax._quantised import Quantised, check_weights, scaled
 from snnjax._sparse_spikes import SparseSpikes, in_range
-from snnjax._types import accumulation_dtype, upcast
+from snnjax._types import Weights, accumulation_dtype, upcast
 from snnjax.ops._product import Product, Sizes, at_slots, multiply, neurons_of, rows_of
 from snnjax.ops._tables.products import Operands, SpikesBackwardOperands, WeightsBackwardOperands
 
@@ -133,14 +132,14 @@ def _without_zeros_not_finite(
 Guard = Callable[[Callable[[Array, Array], Array], Array, Array], Array]
 
 
-def dense_product(dense: Array, weights: Any, guard: Guard = without_zeros) -> Array:
+def dense_product(dense: Array, weights: Weights, guard: Guard = without_zeros) -> Array:
     """``dense @ weights`` as in `accumulated_product`, where an entry of 0 adds nothing whatever its weights."""
     if isinstance(weights, Quantised):
         return finite_product(dense, weights)
     return guard(accumulated_product, dense, weights)
 
 
-def finite_product(dense: Array, weights: Any) -> Array:
+def finite_product(dense: Array, weights: Weights) -> Array:
     """The same if all weights are finite."""
     if isinstance(weights, Quantised):
         # Whole numbers up to 128 are the same in every dtype, and so are their sums in float32.

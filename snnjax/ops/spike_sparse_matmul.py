@@ -1,10 +1,8 @@
 """`spike_sparse_matmul`: the product of spikes, as lists or dense rows, with weights of the synapses that exist."""
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Num
+from jaxtyping import Array, Float, Num, PyTree
 
 from snnjax._arguments import explained
 from snnjax._check import check_shape, fail, short_repr
@@ -12,7 +10,7 @@ from snnjax._quantised import Quantised, check_weights, scaled
 from snnjax._sharding import vary_alike
 from snnjax._sparse_spikes import SparseSpikes
 from snnjax._synapses import Synapses, ends_and_targets, targets_or_beyond
-from snnjax._types import accumulation_dtype, upcast
+from snnjax._types import Unchecked, Weights, accumulation_dtype, upcast
 from snnjax.ops._product import Product, Sizes, at_slots, multiply, neurons_of, rows_of
 from snnjax.ops._tables.products import Operands, SpikesBackwardOperands, WeightsBackwardOperands
 
@@ -63,7 +61,7 @@ def spike_sparse_matmul(
     return multiply(_PRODUCT, spikes, weights, sizes, structure, implementation=implementation)
 
 
-def _check_arguments(spikes: Any, weights: Any, synapses: Any) -> None:
+def _check_arguments(spikes: Unchecked, weights: Unchecked, synapses: Unchecked) -> None:
     op = "spike_sparse_matmul"
     num_neurons = neurons_of(op, spikes)
     if not isinstance(synapses, Synapses):
@@ -75,7 +73,7 @@ def _check_arguments(spikes: Any, weights: Any, synapses: Any) -> None:
     check_shape(op, "synapses.ends", synapses.ends, (num_neurons,), "neurons", hint)
 
 
-def _structure(operands: Any, sizes: Sizes) -> tuple[Array, Array]:
+def _structure(operands: PyTree, sizes: Sizes) -> tuple[Array, Array]:
     """The neuron before and behind each synapse, int32."""
     synapses = Synapses(operands.ends, operands.targets, sizes.num_outputs)
     return synapses.sources(), targets_or_beyond(synapses)
@@ -128,7 +126,7 @@ def _weights_backward(operands: WeightsBackwardOperands, sizes: Sizes) -> Array:
     return jax.lax.scan(add, start, rows)[0]
 
 
-def synaptic_product(rows: Array, weights: Any, synapses: Synapses) -> Array:
+def synaptic_product(rows: Array, weights: Weights, synapses: Synapses) -> Array:
     """The currents of dense rows of spikes in the accumulation dtype, in plain jnp."""
     wide, sizes = (
         weights.astype(accumulation_dtype(weights.dtype)),

@@ -33,7 +33,7 @@ class Prepared:
     def __enter__(self) -> "Prepared":
         return self
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         self._thread.shutdown(wait=True, cancel_futures=True)
 
 
@@ -46,7 +46,7 @@ def stop_signals() -> Iterator[threading.Event]:
     """
     stop, previous = threading.Event(), {}
 
-    def handle(number: int, _: Any) -> None:
+    def handle(number: int, _: object) -> None:
         stop.set()
         signal.signal(number, previous[number])
 

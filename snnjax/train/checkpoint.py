@@ -14,8 +14,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import PyTree
 
 from snnjax._check import alternatives, fail, short_repr, type_words
+from snnjax._types import Unchecked
 from snnjax._write import write_atomically
 from snnjax.blocks._sparse import SparseParams
 from snnjax.blocks._synaptic import SynapticParams, SynapticState, SynapticStats
@@ -51,7 +53,7 @@ _REBUILD = "Build the network with the settings that the checkpoint was trained 
 
 
 def save_checkpoint(
-    path: Path | str, arrays: Any, header: dict[str, Any], network: Network | None = None
+    path: Path | str, arrays: PyTree, header: dict[str, Any], network: Network | None = None
 ) -> None:
     """Write a dictionary of pytrees of arrays, and a header, to one file, atomically.
 
@@ -153,7 +155,7 @@ def load_checkpoint(
     return jax.tree.unflatten(jax.tree.structure(like), leaves), content["header"]
 
 
-def _check_network(op: str, arrays: Any, network: Network | None) -> None:
+def _check_network(op: str, arrays: PyTree, network: Network | None) -> None:
     """Check that the parameters and states of a network are not handled without it."""
     leaves = jax.tree.leaves(arrays, is_leaf=lambda leaf: isinstance(leaf, _OF_NETWORKS))
     is_needed = network is not None or any(isinstance(each, _OF_NETWORKS) for each in leaves)
@@ -172,7 +174,7 @@ def _with_new_names(
     return found, {new[name]: (dtype, list(found[new[name]].shape)) for name, (dtype, _) in kinds.items()}
 
 
-def _check_same(op: str, path: Path, stored: Any, now: Any) -> None:
+def _check_same(op: str, path: Path, stored: PyTree, now: PyTree) -> None:
     """Check that the description of a network in a file is the one that it has now."""
     stored, now = map(_format3.with_new_fields, (stored, json.loads(json.dumps(now))))
     found = first_difference(stored, now, "network")
@@ -181,7 +183,7 @@ def _check_same(op: str, path: Path, stored: Any, now: Any) -> None:
         fail(f"{op}: `{where}` must be {_in_words(old)} as in {path}, got {_in_words(new)}. {_REBUILD}.")
 
 
-def _in_words(part: Any) -> str:
+def _in_words(part: Unchecked) -> str:
     """A part of a described network: an object by its class, a list by its length."""
     if isinstance(part, dict):
         return str(part.get("class") or part.get("function") or "a dict")
@@ -262,7 +264,7 @@ def _argument(op: str) -> str:
     return "arrays" if op == "save_checkpoint" else "like"
 
 
-def _named_leaves(op: str, arrays: Any) -> dict[str, Any]:
+def _named_leaves(op: str, arrays: PyTree) -> dict[str, Any]:
     """The leaves by path, such as ``params.hidden/connection.weights``, in the order of the tree; dots are escaped."""
     argument = _argument(op)
     leaves = jax.tree_util.tree_flatten_with_path(arrays)[0]
@@ -275,13 +277,13 @@ def _named_leaves(op: str, arrays: Any) -> dict[str, Any]:
     return named
 
 
-def _text(key: Any) -> str:
+def _text(key: Unchecked) -> str:
     """A key of a path, without the dot that joins them; safetensors gives no array the name `_RESERVED`."""
     text = jax.tree_util.keystr((key,), simple=True).replace("%", "%25").replace(".", "%2E")
     return text.replace("_", "%5F", 1) if text == _RESERVED else text
 
 
-def _is_json(value: Any) -> bool:
+def _is_json(value: Unchecked) -> bool:
     """Whether JSON returns a value unchanged; it would turn tuples into lists and other keys into text."""
     if isinstance(value, dict):
         return all(isinstance(name, str) and _is_json(entry) for name, entry in value.items())

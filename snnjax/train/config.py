@@ -9,6 +9,7 @@ import numpy as np
 
 from snnjax._arguments import explained
 from snnjax._check import check_choice, check_integer, fail, short_repr
+from snnjax._types import Optimiser, Unchecked
 from snnjax.graph.check import are_weights
 from snnjax.train.online import RULES
 
@@ -89,7 +90,7 @@ class TrainConfig:
         return default if self.activity_strength is None else self.activity_strength
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: Unchecked) -> bool:
     """Whether `value` is a real number of Python or NumPy; text such as "1e-3", as YAML reads it, is not."""
     return isinstance(value, float | int | np.floating | np.integer) and not math.isnan(value)
 
@@ -110,7 +111,7 @@ def learning_rate_schedule(config: TrainConfig, steps_per_epoch: int) -> Callabl
     return optax.warmup_cosine_decay_schedule(0.0, config.learning_rate, warmup, steps)
 
 
-def make_optimiser(config: TrainConfig, steps_per_epoch: int) -> Any:
+def make_optimiser(config: TrainConfig, steps_per_epoch: int) -> Optimiser:
     """AdamW after gradient-norm clipping: an optax `GradientTransformation`. Only weights decay.
 
     Example:

@@ -13,12 +13,13 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
+from jaxtyping import Array, PyTree
 
 from snnjax._arguments import explained
 from snnjax._check import fail, plural, short_repr, type_words
 from snnjax._compiler_options import compiler_options
 from snnjax.data import batches
+from snnjax.data.datasets import Dataset
 from snnjax.graph.check import check_params
 from snnjax.graph.network import Network, Params, Stats
 from snnjax.train.background import Prepared, draw_bar, stop_signals
@@ -61,7 +62,7 @@ def fit(
     network: Network,
     params: Params,
     train: Any,
-    validation: Any,
+    validation: Dataset,
     *,
     loss: Loss,
     config: TrainConfig,
@@ -175,7 +176,7 @@ def _programs(
     optimiser = make_optimiser(config, steps)  # steps of an epoch
     train_step = make_train_step(network, loss, optimiser, config, decoder, places.mesh)
 
-    def step(state: TrainState, batch: Any, second_threshold: Any, key: Any) -> Any:
+    def step(state: TrainState, batch: PyTree, second_threshold: Any, key: Any) -> Any:
         return train_step(state, batch, second_threshold, jax.random.wrap_key_data(key))
 
     evaluation_step = make_evaluation_step(network, loss, decoder)
@@ -198,7 +199,7 @@ def _result(progress: Progress, config: TrainConfig) -> FitResult:
 def _train_epoch(
     train_step: Callable[..., Any],
     progress: Progress,
-    dataset: Any,
+    dataset: Dataset,
     config: TrainConfig,
     stop: threading.Event,
     advance: Callable[[], Any],
@@ -265,7 +266,7 @@ def _places(devices: Sequence[Any] | None, config: TrainConfig) -> _Places:
     return _Places(None, data_mesh(devices))
 
 
-def _check_arguments(loss: Any, config: Any, network: Network, params: Any, validation: Any) -> None:
+def _check_arguments(loss: Any, config: Any, network: Network, params: Params, validation: Dataset) -> None:
     if not callable(loss):
         hint = "Pass one of snnjax.losses, as in loss=losses.cross_entropy_sum"
         fail(f"fit: `loss` must be a function, got {short_repr(loss)}. {hint}.")

@@ -9,7 +9,7 @@ from jaxtyping import Array
 
 from snnjax import online
 from snnjax._sparse_spikes import SparseSpikes
-from snnjax._types import steps_within, upcast
+from snnjax._types import State, steps_within, upcast
 from snnjax.blocks.block import within
 from snnjax.data import Batch
 from snnjax.graph.network import Network, Params, Stats
@@ -48,7 +48,7 @@ def online_gradients(network: Network, loss: Callable[..., Array], rule: str) ->
         asked = has_label(batch.inputs, batch.labels, lengths) if has_labels_of_steps else valid
         weights = tuple(1 / jnp.maximum(jnp.sum(each, axis=0), 1) for each in (asked, valid))
 
-        def step(carry: Any, xs: tuple[Any, Array, Array]) -> tuple[Any, None]:
+        def step(carry: State, xs: tuple[Any, Array, Array]) -> tuple[Any, None]:
             state, total = carry
             x, labels, inside = xs
             x = x.to_dense() if isinstance(x, SparseSpikes) else x

@@ -12,10 +12,12 @@ from typing import Any
 import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jaxtyping import PyTree
 
 from snnjax._types import Params, Signal, Stats
 from snnjax.blocks.norm import BatchNorm
 from snnjax.data import Batch
+from snnjax.data.datasets import Dataset
 from snnjax.graph.network import Network, NetworkOutput
 
 AXIS = "batch"
@@ -50,7 +52,7 @@ def forward(
     ) -> NetworkOutput:
         if key is not None and mesh is not None:
             key = jax.random.fold_in(key, jax.lax.axis_index(AXIS))
-        given: Any = {"stats": stats, "train": train, "key": key, "lengths": lengths}
+        given: dict[str, Any] = {"stats": stats, "train": train, "key": key, "lengths": lengths}
         return network.apply(params, None, inputs, second_threshold=second, **given)[0]
 
     if mesh is not None:
@@ -74,7 +76,7 @@ def _with_common_statistics(network: Network) -> Network:
     return dataclasses.replace(network, nodes=tuple(nodes))
 
 
-def take(mesh: Mesh | None, dataset: Any, indices: np.ndarray) -> Batch:
+def take(mesh: Mesh | None, dataset: Dataset, indices: np.ndarray) -> Batch:
     """The samples at `indices`; this process reads only those of its own devices."""
     if mesh is None:
         return dataset.take(indices)
@@ -82,7 +84,7 @@ def take(mesh: Mesh | None, dataset: Any, indices: np.ndarray) -> Batch:
     local = [share for device, share in shares if device.process_index == jax.process_index()]
     batch = dataset.take(np.concatenate(local))
 
-    def place(leaves: Any, spec: PartitionSpec) -> Any:
+    def place(leaves: PyTree, spec: PartitionSpec) -> PyTree:
         sharding = NamedSharding(mesh, spec)
         put = jax.make_array_from_process_local_data
         return jax.tree.map(lambda leaf: put(sharding, np.asarray(leaf)), leaves)
@@ -92,11 +94,11 @@ def take(mesh: Mesh | None, dataset: Any, indices: np.ndarray) -> Batch:
     return Batch(place(batch.inputs, _COLUMNS), labels, place(batch.lengths, _ROWS))
 
 
-def replicate(mesh: Mesh, tree: Any) -> Any:
+def replicate(mesh: Mesh, tree: PyTree) -> PyTree:
     """A copy of `tree`, which is the same in all processes, on each device of the mesh."""
     sharding = NamedSharding(mesh, PartitionSpec())
 
-    def copy(leaf: Any) -> Any:
+    def copy(leaf: Any) -> PyTree:
         value = np.array(leaf)
         return jax.make_array_from_callback(value.shape, sharding, lambda place: value[place])
 

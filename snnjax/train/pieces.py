@@ -5,7 +5,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array
+from jaxtyping import Array, PyTree
 
 from snnjax._check import fail
 from snnjax._types import Signal
@@ -30,12 +30,12 @@ def lengthened(leaf: Array, count: int) -> Array:
     return jnp.concatenate([leaf, jnp.zeros_like(leaf, shape=(count - leaf.shape[0], *leaf.shape[1:]))])
 
 
-def read(tree: Any, place: Any) -> Any:
+def read(tree: PyTree, place: Any) -> PyTree:
     """What is at `place` of the leading axis."""
     return jax.tree.map(lambda leaf: lax.dynamic_index_in_dim(leaf, place, keepdims=False), tree)
 
 
-def choose(condition: Array, if_true: Any, if_false: Any) -> Any:
+def choose(condition: Array, if_true: PyTree, if_false: PyTree) -> PyTree:
     """One of two trees."""
     return jax.tree.map(lambda a, b: jnp.where(condition, a, b), if_true, if_false)
 
@@ -50,7 +50,7 @@ def batch_of(op: str, inputs: Signal) -> int:
     return sizes.pop()
 
 
-def check_stage(op: str, x: Any, y: Any) -> None:
+def check_stage(op: str, x: Signal, y: Signal) -> None:
     """Check that the output of a stage fits the next stage."""
     hint = "Put a layer of another width before or after the pipeline"
     before, after = jax.tree.structure(x), jax.tree.structure(y)
@@ -61,5 +61,5 @@ def check_stage(op: str, x: Any, y: Any) -> None:
         fail(f"{op}: `stage` must return arrays like its input, {forms}, got {others}. {hint}.")
 
 
-def _forms(tree: Any) -> str:
+def _forms(tree: PyTree) -> str:
     return ", ".join(f"{leaf.dtype}{list(leaf.shape)}" for leaf in jax.tree.leaves(tree))

@@ -11,10 +11,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array
+from jaxtyping import Array, PyTree
 
 from snnjax._check import check_integer, fail, plural
-from snnjax._types import Params, Signal
+from snnjax._types import Params, Signal, State
 from snnjax.train.pieces import BATCH, batch_of, check_stage, choose, cut, joined, lengthened, read
 
 
@@ -105,7 +105,7 @@ def pipeline(
     return jax.tree.map(share, left)
 
 
-def stack_stages(stages: Sequence[Any], devices: int) -> Any:
+def stack_stages(stages: Sequence[Any], devices: int) -> PyTree:
     """Stack the parameters of all stages for `pipeline`: device by device, each with its rounds in order.
 
     The leading axis of each leaf holds stages ``0, devices, 2 * devices, ...``, which belong to device 0, then those of
@@ -158,7 +158,7 @@ def unstack_stages(params: Params, devices: int) -> list[Any]:
     return [jax.tree.map(lambda leaf, place=place: leaf[place], params) for place in places]
 
 
-def _wait(waiting: Any, arrived: Any, tick: Array, entering: Any, pieces: int) -> tuple[Any, Any]:
+def _wait(waiting: State, arrived: State, tick: Array, entering: PyTree, pieces: int) -> tuple[Any, Any]:
     """What enters device 0 (pieces of the batch, then what arrived ``pieces - devices`` turns ago) and what waits."""
     places = jax.tree.leaves(waiting)[0].shape[0]
 

@@ -19,11 +19,11 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 
 from snnjax._check import check_integer, fail, plural
 from snnjax._sharding import vary_alike
-from snnjax._types import Params, Signal, accumulation_dtype, upcast
+from snnjax._types import Params, Signal, State, accumulation_dtype, upcast
 from snnjax.train.pieces import BATCH, batch_of, check_stage, choose, cut, read
 
 _OP = "pipeline_loss"
@@ -33,9 +33,9 @@ def pipeline_loss(
     stage: Callable[[Any, Any], Any],
     loss: Callable[[Any, Any, Any], Any],
     params: Params,
-    loss_params: Any,
+    loss_params: Params,
     inputs: Signal,
-    targets: Any,
+    targets: PyTree,
     *,
     pieces: int,
     axis: str = "stage",
@@ -116,19 +116,19 @@ def pipeline_loss(
 
 
 @jax.custom_vjp
-def _with_gradients(given: Any, value: Array, gradients: Any) -> Array:
+def _with_gradients(given: Any, value: Array, gradients: PyTree) -> Array:
     """`value`, whose gradient with respect to the leaves of floating point of `given` is known."""
     del given, gradients
     return value
 
 
-def _with_gradients_forward(given: Any, value: Array, gradients: Any) -> tuple[Array, Any]:
+def _with_gradients_forward(given: Any, value: Array, gradients: PyTree) -> tuple[Array, Any]:
     # None for integers, which have no gradient.
     pairs = zip(given, gradients, strict=True)
     return value, tuple(_with_floats(tree, floats, lambda _: None) for tree, floats in pairs)
 
 
-def _with_gradients_backward(gradients: Any, cotangent: Array) -> tuple[Any, Array, None]:
+def _with_gradients_backward(gradients: PyTree, cotangent: Array) -> tuple[Any, Array, None]:
     # That of `value` is for what the stage or the loss close over.
     return jax.tree.map(lambda leaf: cotangent.astype(leaf.dtype) * leaf, gradients), cotangent, None
 
@@ -147,8 +147,8 @@ class _Sums(NamedTuple):
 class _Carry(NamedTuple):
     """What a device holds between turns."""
 
-    held: Any  # inputs of the stage, each leaf [slots, time, samples of a piece, ...]
-    arrived: Any  # the input of the next forward pass, from the device before
+    held: State  # inputs of the stage, each leaf [slots, time, samples of a piece, ...]
+    arrived: State  # the input of the next forward pass, from the device before
     cotangents: list[Array]  # for the next backward pass, from the device after
     sums: _Sums
 
@@ -162,9 +162,9 @@ class _Pipeline:
     pieces: int
     axis: str
     params: Params
-    loss_params: Any
+    loss_params: Params
     inputs: Signal  # each leaf [pieces, time, a device's part of a piece, ...]
-    targets: Any  # the same, or [pieces, a device's part]
+    targets: PyTree  # the same, or [pieces, a device's part]
 
     @property
     def distance(self) -> int:
@@ -175,11 +175,11 @@ class _Pipeline:
     def me(self) -> Array:
         return lax.axis_index(self.axis)
 
-    def alike(self, tree: Any) -> Any:
+    def alike(self, tree: PyTree) -> PyTree:
         """`tree`, varying over the mesh axes over which anything does, as both branches of a condition must."""
         return vary_alike((tree, self.params, self.inputs, self.targets, self.me))[0]
 
-    def piece_of(self, tree: Any, piece: Array | int) -> Any:
+    def piece_of(self, tree: PyTree, piece: Array | int) -> PyTree:
         """A piece of the batch, of which each device has a part."""
 
         def gathered(part: Array) -> Array:
@@ -250,7 +250,7 @@ class _Pipeline:
         return _Carry(held, arrived, cotangents, sums), left
 
     def backward(
-        self, sums: _Sums, cotangents: list[Array], x: Any, target: Any
+        self, sums: _Sums, cotangents: list[Array], x: Signal, target: Any
     ) -> tuple[_Sums, list[Array]]:
         """The backward pass of a piece, after its forward pass: on the last device that of the loss as well."""
 
@@ -286,11 +286,11 @@ def _is_float(leaf: Any) -> bool:
     return jnp.issubdtype(leaf.dtype, jnp.inexact)
 
 
-def _floats(tree: Any) -> list[Any]:
+def _floats(tree: PyTree) -> list[Any]:
     return [leaf for leaf in jax.tree.leaves(tree) if _is_float(leaf)]
 
 
-def _with_floats(tree: Any, floats: list[Array], other: Callable[[Any], Any]) -> Any:
+def _with_floats(tree: PyTree, floats: list[Array], other: Callable[[Any], Any]) -> Any:
     """`tree` with `floats` for its leaves of floating point, and `other(leaf)` for the rest."""
     rest = iter(floats)
     return jax.tree.map(lambda leaf: next(rest) if _is_float(leaf) else other(leaf), tree)
@@ -300,7 +300,7 @@ def _added(sums: list[Array], new: list[Array]) -> list[Array]:
     return [before + upcast(each) for before, each in zip(sums, new, strict=True)]
 
 
-def _check(params: Params, inputs: Signal, targets: Any, pieces: int) -> None:
+def _check(params: Params, inputs: Signal, targets: PyTree, pieces: int) -> None:
     pieces = check_integer(_OP, "pieces", pieces, 1)
     leading = {leaf.shape[0] if leaf.ndim else 0 for leaf in jax.tree.leaves(params)}
     if leading != {1}:

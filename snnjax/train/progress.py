@@ -14,10 +14,11 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
+from jaxtyping import Array, PyTree
 
 from snnjax import losses
 from snnjax._check import alternatives, fail, short_repr
+from snnjax._types import Unchecked
 from snnjax._write import write_atomically
 from snnjax.graph.network import Network, Params, Stats
 from snnjax.train.checkpoint import header_of, load_checkpoint, save_checkpoint
@@ -88,14 +89,14 @@ def after_epoch(
     return Progress(state, progress.key, params, stats, epoch, history)
 
 
-def _averaged(mean: Any, new: Any, epoch: int, config: TrainConfig) -> Any:
+def _averaged(mean: Any, new: PyTree, epoch: int, config: TrainConfig) -> PyTree:
     """The mean over the last epochs after another one; before them, what is new.
 
     What does not change keeps its bits: synapses, and constants of neurons that are drawn.
     """
     count = epoch - (config.epochs - config.averaged_epochs)
 
-    def after(new: Any, old: Any) -> Any:
+    def after(new: PyTree, old: PyTree) -> PyTree:
         is_float = jnp.issubdtype(new.dtype, jnp.floating)
         return jnp.where(new == old, new, old + (new - old) / count) if is_float else new
 
@@ -186,7 +187,7 @@ def objective_of(loss: Loss, decoder: str | None) -> dict[str, Any]:
     return {"loss": own.__name__, **options, **given, "decoder": decoder_of(loss, decoder)}
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Unchecked) -> Any:
     """A number or an array of NumPy or JAX as Python's numbers."""
     if not hasattr(value, "tolist"):
         hint = "Pass numbers, text, and lists and dictionaries of them"

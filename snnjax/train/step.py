@@ -9,14 +9,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
-from jaxtyping import Array
+from jaxtyping import Array, PyTree
 
 from snnjax._arguments import explained
 from snnjax._check import fail, type_words
+from snnjax._types import Optimiser
 from snnjax.blocks._listing import warn_unless_below
 from snnjax.blocks.readout import Integrator
 from snnjax.blocks.spiking import Spiking
 from snnjax.data import Batch, batches
+from snnjax.data.datasets import Dataset
 from snnjax.graph.network import Network, NetworkOutput, Params, Stats
 from snnjax.losses import activity_lower_bound, activity_upper_bound
 from snnjax.metrics.classification import right_answers
@@ -33,7 +35,7 @@ class TrainState(NamedTuple):
     """The state that a training step updates."""
 
     params: Params
-    optimiser: Any  # the state of the optax optimiser
+    optimiser: PyTree  # the state of the optax optimiser
     stats: Stats | None = None  # the running statistics of norms; None if the network has none
 
 
@@ -41,7 +43,7 @@ class TrainState(NamedTuple):
 def make_train_step(
     network: Network,
     loss: Loss,
-    optimiser: Any,
+    optimiser: Optimiser,
     config: TrainConfig,
     decoder: str | None = None,
     mesh: Mesh | None = None,
@@ -87,12 +89,12 @@ def make_train_step(
     def penalty(activity: dict[str, Array]) -> Array:
         return config.penalty_weight * _activity_penalty([activity[name] for name in hidden], config)
 
-    def objective(params: Params, stats: Any, batch: Batch, *others: Any) -> tuple[Array, Any]:
+    def objective(params: Params, stats: Stats | None, batch: Batch, *others: Any) -> tuple[Array, Any]:
         output = run(params, stats, batch, *others)
         error = loss(output.output, batch.labels, lengths=batch.lengths)
         return error + penalty(output.activity).astype(error.dtype), (error, output)
 
-    def compute(params: Params, stats: Any, batch: Batch, *others: Any) -> tuple[Any, Params]:
+    def compute(params: Params, stats: Stats | None, batch: Batch, *others: Any) -> tuple[Any, Params]:
         if config.rule == "bptt":
             with_gradients = jax.value_and_grad(objective, has_aux=True)
             (_, results), gradients = with_gradients(params, stats, batch, *others)
@@ -165,7 +167,7 @@ def _activity_penalty(activity: list[Array], config: TrainConfig) -> Array:
 def evaluate(
     network: Network,
     params: Params,
-    dataset: Any,
+    dataset: Dataset,
     *,
     loss: Loss,
     stats: Stats | None = None,
@@ -201,7 +203,7 @@ def evaluate(
 
 
 def evaluate_with(
-    step: Callable[..., Totals], params: Params, dataset: Any, stats: Stats | None, batch_size: int
+    step: Callable[..., Totals], params: Params, dataset: Dataset, stats: Stats | None, batch_size: int
 ) -> dict[str, Any]:
     """`evaluate` with the result of `make_evaluation_step`, which is compiled once for many calls."""
     size, totals, start = min(batch_size, len(dataset)), [], time.perf_counter()
@@ -213,7 +215,7 @@ def evaluate_with(
     return summarise(totals, time.perf_counter() - start)
 
 
-def check_dataset(op: str, argument: str, dataset: Any, network: Network) -> None:
+def check_dataset(op: str, argument: str, dataset: Dataset, network: Network) -> None:
     """Check that `dataset` is a data set with samples. Labels beyond the outputs would make the loss NaN."""
     if not (hasattr(dataset, "take") and hasattr(dataset, "__len__")):
         hint = "Make one with snnjax.data, such as an EventDataset"

@@ -12,6 +12,7 @@ from jaxtyping import PRNGKeyArray
 
 from snnjax import data
 from snnjax._check import fail
+from snnjax.data.datasets import Batch, Dataset
 from snnjax.train import electrocardiograms, gestures
 from snnjax.train.background import draw_words
 from snnjax.train.tasks import FOLDS, TaskSettings, task_key
@@ -38,9 +39,9 @@ class TaskData(NamedTuple):
     """The three disjoint parts of a task's data."""
 
     train: Callable[[int], Any]  # epoch -> data set
-    validation: Any  # None if the share of validation data is 0
-    test: Any
-    sample: Any  # a `Batch` of the training data, for the initial weights
+    validation: Dataset  # None if the share of validation data is 0
+    test: Dataset
+    sample: Batch  # a `Batch` of the training data, for the initial weights
     num_inputs: int
     num_classes: int
 
@@ -101,7 +102,7 @@ def _camera_task(settings: TaskSettings, folder: Path | str | None) -> TaskData:
     images, validation = _halves(settings, images)
     key = task_key(settings, 2)
 
-    def seen(part: Any, key: PRNGKeyArray | None = None) -> Any:
+    def seen(part: Dataset, key: PRNGKeyArray | None = None) -> Dataset:
         options = {"num_classes": part.num_classes, "num_steps": settings.num_steps, "key": key}
         events = data.saccade_events(part.images, part.labels, capacity=settings.input_capacity, **options)
         return _as_read(settings, events)
@@ -137,7 +138,7 @@ def _gestures(settings: TaskSettings, path: Path | str | None) -> TaskData:
     if not settings.augment:
         return task
 
-    def varied(epoch: int) -> Any:
+    def varied(epoch: int) -> Dataset:
         fresh = _standardised(gestures.varied(key, epoch, train), calm)
         return _noisy(jax.random.fold_in(key, epoch), fresh, settings.noise)
 
@@ -177,7 +178,7 @@ def _event_camera(settings: TaskSettings, path: Path) -> TaskData:
     task, key = _split_task(settings, train, None, test, test.num_neurons), task_key(settings, 2)
     calm = task.train(0)
 
-    def varied(epoch: int) -> Any:
+    def varied(epoch: int) -> Dataset:
         return _as_read(
             settings, data.augment_camera_events(jax.random.fold_in(key, epoch), calm, _OTHER_HANDS)
         )
@@ -206,12 +207,14 @@ def _recordings(settings: TaskSettings, folder: Path) -> tuple[Any, Any, Any]:
     return parts[0], parts[1], parts[2]
 
 
-def _as_read(settings: TaskSettings, events: Any) -> Any:
+def _as_read(settings: TaskSettings, events: Dataset) -> Dataset:
     """Events renumbered for the first layer: cameras put the polarity axis first, convolutions last."""
     return events if settings.image is None else events.channels_last(settings.image[-1])
 
 
-def _split_task(settings: TaskSettings, train: Any, validation: Any, test: Any, num_inputs: int) -> TaskData:
+def _split_task(
+    settings: TaskSettings, train: Dataset, validation: Dataset, test: Dataset, num_inputs: int
+) -> TaskData:
     """A task made from data sets; without a validation part, one is split off from the training part."""
     train, test = _cut(train, settings), _cut(test, settings)
     if validation is None and settings.validation_share > 0:
@@ -220,13 +223,13 @@ def _split_task(settings: TaskSettings, train: Any, validation: Any, test: Any, 
     return TaskData(lambda epoch: train, validation, test, sample, num_inputs, test.num_classes)
 
 
-def _halves(settings: TaskSettings, dataset: Any) -> tuple[Any, Any]:
+def _halves(settings: TaskSettings, dataset: Dataset) -> tuple[Any, Any]:
     shares = (1 - settings.validation_share, settings.validation_share)
     train, validation = data.split_indices(task_key(settings, 1), dataset.labels, shares)
     return dataset.select(train), dataset.select(validation)
 
 
-def _cut(dataset: Any, settings: TaskSettings) -> Any:
+def _cut(dataset: Dataset, settings: TaskSettings) -> Dataset:
     """As many samples as wanted, spread over all: many files are sorted by class, so the first ones are of one."""
     count = settings.samples
     if count is None or count >= len(dataset):
@@ -234,7 +237,7 @@ def _cut(dataset: Any, settings: TaskSettings) -> Any:
     return dataset.select(np.arange(count) * len(dataset) // count)
 
 
-def _standardised(dataset: Any, like: Any) -> Any:
+def _standardised(dataset: Dataset, like: Dataset) -> Dataset:
     """Each channel standardised to mean 0 and deviation 1 over the valid steps of `like`; padding stays 0."""
     valid, known = _valid(dataset), _valid(like)
     values = like.series[known]
@@ -242,12 +245,12 @@ def _standardised(dataset: Any, like: Any) -> Any:
     return replace(dataset, series=np.where(valid[:, :, None], series, 0).astype(np.float32))
 
 
-def _valid(dataset: Any) -> np.ndarray:
+def _valid(dataset: Dataset) -> np.ndarray:
     """True at the steps before the end of a series, bool ``[samples, time]``."""
     return np.arange(dataset.series.shape[1]) < np.asarray(dataset.lengths)[:, None]
 
 
-def _noisy(key: PRNGKeyArray, dataset: Any, deviation: float) -> Any:
+def _noisy(key: PRNGKeyArray, dataset: Dataset, deviation: float) -> Dataset:
     """The series plus Gaussian noise; padding stays 0."""
     noise = deviation * np.asarray(jax.random.normal(key, dataset.series.shape, np.float32))
     return replace(dataset, series=dataset.series + np.where(_valid(dataset)[:, :, None], noise, 0))

@@ -14,6 +14,7 @@ from jaxtyping import PRNGKeyArray
 from snnjax import losses, neurons
 from snnjax._arguments import explained
 from snnjax._check import check_choice, check_integer, check_switches, check_within, fail, short_repr
+from snnjax._types import Unchecked
 from snnjax.blocks import batch_norm, spiking
 from snnjax.blocks._dense import dense
 from snnjax.blocks._synaptic import synaptic
@@ -45,7 +46,7 @@ FOLDS = {"nmnist": 10, "speech": 6}
 _CAMERAS = {"digits": 34, "fashion": 34, "nmnist": 34, "dvs-gesture": 128}
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: Unchecked) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -310,7 +311,9 @@ TASKS |= {
 _SPARSE_IMAGES = {"batch_size": 32, "activity_bound": 0.02, "activity_floor": 0.01}
 
 
-def _convolutional(task: str, *, hidden: tuple[int, ...] = (), kernels: Any, **training: Any) -> TaskSettings:
+def _convolutional(
+    task: str, *, hidden: tuple[int, ...] = (), kernels: Unchecked, **training: Any
+) -> TaskSettings:
     settings = TASKS[task]
     return replace(
         settings,

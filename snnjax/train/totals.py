@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
+from jaxtyping import Array, PyTree
 
 from snnjax import metrics
 from snnjax._sparse_spikes import SparseSpikes
@@ -37,7 +37,7 @@ def spiking_nodes(network: Network) -> list[str]:
 def count(
     network: Network,
     output: NetworkOutput,
-    batch: Any,
+    batch: PyTree,
     lengths: Array,
     loss: Array,
     answers: tuple[Array, Array],
@@ -61,7 +61,12 @@ def count(
 
 
 def count_operations(
-    network: Network, params: Params, stats: Stats | None, output: NetworkOutput, batch: Any, lengths: Array
+    network: Network,
+    params: Params,
+    stats: Stats | None,
+    output: NetworkOutput,
+    batch: PyTree,
+    lengths: Array,
 ) -> metrics.SynapticOperations:
     """The synaptic operations of a batch, NaN if those of a block are not known. They read every weight."""
     if unknown_block(network, params) is not None:
@@ -71,7 +76,7 @@ def count_operations(
     return metrics.SynapticOperations(*(each * lengths.shape[0] for each in means))
 
 
-def _input_counts(batch: Any, lengths: Array) -> Any:
+def _input_counts(batch: PyTree, lengths: Array) -> PyTree:
     """The number of events of each input and sample."""
     return jax.tree.map(
         lambda x: metrics.input_counts(x, lengths),

@@ -28,7 +28,7 @@ def torch_tasks(workload: Workload, modules: Sequence[Any], forward: Callable[[A
     return tasks_in_torch(inputs, workloads.labels(workload), modules, forward)
 
 
-def tasks_in_torch(spikes: Any, classes: Any, modules: Sequence[Any], forward: Callable[[Any], Any]) -> Tasks:
+def tasks_in_torch(spikes, classes, modules: Sequence[Any], forward: Callable[[Any], Any]) -> Tasks:
     """The tasks of ``forward(inputs) -> logits``."""
     import torch
 
@@ -37,7 +37,7 @@ def tasks_in_torch(spikes: Any, classes: Any, modules: Sequence[Any], forward: C
     parameters = [parameter for module in modules for parameter in module.parameters()]
     optimiser = torch.optim.Adam(parameters, LEARNING_RATE)
 
-    def infer() -> Any:
+    def infer():
         with torch.inference_mode():
             return forward(inputs)
 
@@ -49,7 +49,7 @@ def tasks_in_torch(spikes: Any, classes: Any, modules: Sequence[Any], forward: C
     return {INFERENCE: infer, TRAINING: train}
 
 
-def with_weights(linear: Any, weights: Any) -> Any:
+def with_weights(linear, weights):
     """`linear` without a bias, whose weights are these [inputs, outputs]."""
     import torch
 
@@ -74,7 +74,7 @@ def snntorch(workload: Workload, layers: list[Layer]) -> Tasks:
     if workload.readout:
         neurons[-1] = snn.Leaky(DECAY, reset_mechanism="none")
 
-    def forward(inputs: Any) -> Any:
+    def forward(inputs):
         states = [
             each.init_rleaky() if isinstance(each, snn.RLeaky) else (each.init_leaky(),) for each in neurons
         ]
@@ -95,12 +95,12 @@ def superspike(slope: float) -> Callable[[Any], Any]:
 
     class Spike(torch.autograd.Function):
         @staticmethod
-        def forward(ctx: Any, *given: Any) -> Any:
+        def forward(ctx, *given):
             ctx.save_for_backward(*given)
             return (given[0] >= 0).to(given[0])
 
         @staticmethod
-        def backward(ctx: Any, *gradients: Any) -> Any:
+        def backward(ctx, *gradients):
             (x,) = ctx.saved_tensors
             return gradients[0] / (1 + slope * x.abs()).square()
 
@@ -113,7 +113,7 @@ def spikingjelly(workload: Workload, layers: list[Layer]) -> Tasks:
 
     time_constant = 1 / (1 - DECAY)
 
-    def lif(step_mode: str) -> Any:
+    def lif(step_mode: str):
         switches = {"decay_input": False, "v_reset": None, "detach_reset": True}
         return neuron.LIFNode(
             time_constant, surrogate_function=superspike(SLOPE), step_mode=step_mode, **switches
@@ -137,7 +137,7 @@ def spikingjelly(workload: Workload, layers: list[Layer]) -> Tasks:
     # Its readout is a mean over time of membranes to which inputs count only in part.
     scale = workload.steps * time_constant
 
-    def forward(inputs: Any) -> Any:
+    def forward(inputs):
         functional.reset_net(network)
         return scale * network(inputs) if workload.readout else network(inputs).sum(0)
 
@@ -161,7 +161,7 @@ def spikingjelly_images(images: Images) -> Tasks:
     import torch
     from spikingjelly.activation_based import functional, layer, neuron
 
-    def given(module: Any, weights: Any, bias: Any) -> Any:
+    def given(module, weights, bias):
         module.weight.data = torch.from_numpy(weights.copy())
         module.bias.data = torch.from_numpy(bias.copy())
         return module
@@ -181,7 +181,7 @@ def spikingjelly_images(images: Images) -> Tasks:
     linear = given(layer.Linear(*weights.shape, step_mode="m"), weights.T, bias)
     membrane = neuron.NonSpikingLIFNode(1 / (1 - images.readout_decay), decode="mean-mem")
 
-    def forward(inputs: Any) -> Any:
+    def forward(inputs):
         functional.reset_net(network)
         functional.reset_net(membrane)
         pooled = network(inputs.permute(0, 1, 4, 2, 3))
@@ -209,7 +209,7 @@ def norse(workload: Workload, layers: list[Layer]) -> Tasks:
         for each in layers
     ]
 
-    def forward(inputs: Any) -> Any:
+    def forward(inputs):
         states: list[Any] = [None] * len(layers)
         before: list[Any] = [None] * len(layers)
         total = 0
@@ -249,15 +249,15 @@ def spyx(workload: Workload, layers: list[Layer]) -> Tasks:
     spikes = jnp.asarray(workloads.bernoulli(workload.input_shape, workload.rate))
     classes = jnp.asarray(workloads.labels(workload))
 
-    def logits(parameters: Any, spikes: Any) -> Any:
+    def logits(parameters, spikes):
         return nn.run(nnx.merge(graph, parameters), spikes)[0].sum(0)
 
-    def loss(parameters: Any, spikes: Any, classes: Any) -> Any:
+    def loss(parameters, spikes, classes):
         each = optax.softmax_cross_entropy_with_integer_labels(logits(parameters, spikes), classes)
         return each.mean()
 
     @jax.jit
-    def step(parameters: Any, state: Any, spikes: Any, classes: Any) -> Any:
+    def step(parameters, state, spikes, classes):
         updates, state = optimiser.update(jax.grad(loss)(parameters, spikes, classes), state)
         return optax.apply_updates(parameters, updates), state
 

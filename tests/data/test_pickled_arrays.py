@@ -1,7 +1,6 @@
 """Pickles of arrays, read without unpickling: what NumPy writes comes back, anything else is refused in words."""
 
 import pickle
-from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +20,7 @@ CONTENT = {
 @pytest.mark.parametrize("protocol", [2, 3, 4])  # `np.save` writes 4
 @pytest.mark.parametrize("dtype", ["?", "i1", "<u2", ">i4", "<f2", ">f8"])
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_arrays_come_back(protocol: int, dtype: str, order: Any) -> None:
+def test_arrays_come_back(protocol: int, dtype: str, order) -> None:
     array = np.asarray(np.arange(6).reshape(2, 3), dtype, order=order)
     found = _pickled_arrays.load(pickle.dumps({"a": [array, array]}, protocol))
     for each in found["a"]:
@@ -39,10 +38,10 @@ def test_the_rest_comes_back() -> None:
 class Calls:
     """Unpickled, it would call a function."""
 
-    def __init__(self, function: Any, *arguments: Any, state: State = None) -> None:
+    def __init__(self, function, *arguments, state: State = None) -> None:
         self.what = function, arguments, state
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self):
         return self.what
 
 
@@ -62,13 +61,13 @@ class Calls:
         ({1, 2}, "a pickle with EMPTY_SET"),
     ],
 )
-def test_everything_else_is_refused(value: Any, text: str) -> None:
+def test_everything_else_is_refused(value, text: str) -> None:
     with pytest.raises(ValueError, match=f"^{text}"):
         _pickled_arrays.load(pickle.dumps(value, 4))
 
 
 @pytest.mark.parametrize("shape", [(2**40,), (2**62, 4), (3,)])
-def test_shapes_that_the_content_does_not_have_are_refused(shape: Any) -> None:
+def test_shapes_that_the_content_does_not_have_are_refused(shape) -> None:
     array = _pickled_arrays.PickledArray(shape, _pickled_arrays.PickledDtype("i1"), False, bytes(2))
     with pytest.raises(ValueError):
         array.numbers()

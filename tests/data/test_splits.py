@@ -2,11 +2,11 @@
 
 import jax
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from snnjax.data import batches, split_indices
+from tests.errors.refusals import refusals
 
 
 @given(st.lists(st.integers(0, 3), max_size=40), st.sampled_from([(0.9, 0.1), (0.5, 0.3, 0.2), (1.0,)]))
@@ -48,40 +48,27 @@ def test_batches_repeat_an_epoch_and_differ_between_epochs():
     assert np.concatenate(list(batches(jax.random.PRNGKey(1), 50, 8, epoch=1))).tolist() == order[1, 1]
 
 
-@pytest.mark.parametrize(
-    "call, message",
-    [
-        (
-            lambda: split_indices(jax.random.key(0), [0, 1], (0.5, 0.6)),
-            "split_indices: `shares` must be positive and add up to 1, got [0.5, 0.6]. Try (0.9, 0.1).",
-        ),
-        (
-            lambda: split_indices(jax.random.key(0), [0, 1], (0.5, np.nan)),
-            "split_indices: `shares` must be positive and add up to 1, got [0.5, nan]. Try (0.9, 0.1).",
-        ),
-        (
-            lambda: split_indices(jax.random.key(0), [0, 1], (1.5, -0.5)),
-            "split_indices: `shares` must be positive and add up to 1, got [1.5, -0.5]. Try (0.9, 0.1).",
-        ),
-        (
-            lambda: split_indices(jax.random.key(0), [[0.0]]),
-            "split_indices: `labels` must have shape [samples], got [1, 1]. Pass one class id per sample.",
-        ),
-        (
-            lambda: batches(None, 5, 0),
-            "batches: `batch_size` must be an integer of at least 1, got 0. Pass 1 or more.",
-        ),
-        (
-            lambda: batches(None, -1, 2),
-            "batches: `num_samples` must be an integer of at least 0, got -1. Pass 0 or more.",
-        ),
-        (
-            lambda: batches(None, 5, 2, epoch=-1),
-            "batches: `epoch` must be an integer of at least 0, got -1. Pass 0 or more.",
-        ),
-    ],
-)
-def test_splits_refuse(call, message):
-    with pytest.raises(ValueError) as caught:
-        call()
-    assert str(caught.value) == message
+REFUSED = {
+    "split_indices: `shares` must be positive and add up to 1, got [0.5, 0.6]. Try (0.9, 0.1).": lambda: (
+        split_indices(jax.random.key(0), [0, 1], (0.5, 0.6))
+    ),
+    "split_indices: `shares` must be positive and add up to 1, got [0.5, nan]. Try (0.9, 0.1).": lambda: (
+        split_indices(jax.random.key(0), [0, 1], (0.5, np.nan))
+    ),
+    "split_indices: `shares` must be positive and add up to 1, got [1.5, -0.5]. Try (0.9, 0.1).": lambda: (
+        split_indices(jax.random.key(0), [0, 1], (1.5, -0.5))
+    ),
+    "split_indices: `labels` must have shape [samples], got [1, 1]. Pass one class id per sample.": lambda: (
+        split_indices(jax.random.key(0), [[0.0]])
+    ),
+    "batches: `batch_size` must be an integer of at least 1, got 0. Pass 1 or more.": lambda: batches(
+        None, 5, 0
+    ),
+    "batches: `num_samples` must be an integer of at least 0, got -1. Pass 0 or more.": lambda: batches(
+        None, -1, 2
+    ),
+    "batches: `epoch` must be an integer of at least 0, got -1. Pass 0 or more.": lambda: batches(
+        None, 5, 2, epoch=-1
+    ),
+}
+test_splits_refuse = refusals(REFUSED)

@@ -84,7 +84,7 @@ def is_public(op: str) -> bool:
     for module in list(
         map(importlib.import_module, _MODULES)
     ):  # all, so that each is known as a part of snnjax
-        found: Any = getattr(module, first, None)
+        found = getattr(module, first, None)
         if found is None or first.startswith("_"):
             continue
         # Methods of a network are called on what the function `network` returned.

@@ -1,10 +1,7 @@
 """Calls whose arguments do not fit: every function that takes options answers them in the library's own words."""
 
-import re
 import subprocess
 import sys
-from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,63 +10,39 @@ import pytest
 import snnjax
 from snnjax import neurons, train
 from snnjax._arguments import explained
+from tests.errors.refusals import refusals
 
 NET = snnjax.network(8, [snnjax.layer(4)], snnjax.leaky_readout(3))
 
-FAULTS: dict[str, tuple[Callable[[], Any], str]] = {
-    "name of another library": (
-        lambda: neurons.lif(beta=0.9),
-        "lif: `beta` must be one of its arguments, got 0.9. Call it `decay`.",
+FAULTS = {
+    "lif: `beta` must be one of its arguments, got 0.9. Call it `decay`.": lambda: neurons.lif(beta=0.9),
+    "TrainConfig: `lr` must be one of its arguments, got 0.1. Call it `learning_rate`.": lambda: (
+        train.TrainConfig(lr=0.1)
     ),
-    "name of an optimiser": (
-        lambda: train.TrainConfig(lr=0.1),
-        "TrainConfig: `lr` must be one of its arguments, got 0.1. Call it `learning_rate`.",
+    "layer: `capcity` must be one of its arguments, got 4. Call it `capacity`.": lambda: snnjax.layer(
+        8, capcity=4
     ),
-    "misspelled": (
-        lambda: snnjax.layer(8, capcity=4),
-        "layer: `capcity` must be one of its arguments, got 4. Call it `capacity`.",
+    "LIFReadout: `decoy` must be one of its arguments, got 0.9. Call it `decay`.": lambda: snnjax.LIFReadout(
+        jnp.ones((2, 3)), decoy=0.9
     ),
-    "of a record": (
-        lambda: snnjax.LIFReadout(jnp.ones((2, 3)), decoy=0.9),
-        "LIFReadout: `decoy` must be one of its arguments, got 0.9. Call it `decay`.",
+    "network: `seed` must be one of its arguments, got 1. Choose inputs, blocks or readout.": lambda: (
+        snnjax.network(8, [], seed=1)
     ),
-    "unknown": (
-        lambda: snnjax.network(8, [], seed=1),
-        "network: `seed` must be one of its arguments, got 1. Choose inputs, blocks or readout.",
+    "dense: `num_neurons` must be given, got none. Write dense(num_neurons).": lambda: snnjax.dense(),
+    "PoissonInput.of: `weight` must be given, got none. "
+    "Write PoissonInput.of(rate=..., weight=..., dt=...).": lambda: snnjax.PoissonInput.of(rate=3.0),
+    "network.apply: `inputs` must be given, got none. Write network.apply(params, "
+    "None, inputs) to start from rest.": lambda: NET.apply(NET.init(jax.random.key(0)), jnp.ones((2, 1, 8))),
+    "layer: `norm` must be given by name, got 4 by position. Pass options by name.": lambda: snnjax.layer(
+        8, None, 4
     ),
-    "missing": (
-        lambda: snnjax.dense(),
-        "dense: `num_neurons` must be given, got none. Write dense(num_neurons).",
-    ),
-    "missing option": (
-        lambda: snnjax.PoissonInput.of(rate=3.0),
-        "PoissonInput.of: `weight` must be given, got none. Write PoissonInput.of(rate=..., weight=..., dt=...).",
-    ),
-    "state left out": (
-        lambda: NET.apply(NET.init(jax.random.key(0)), jnp.ones((2, 1, 8))),
-        "network.apply: `inputs` must be given, got none. "
-        "Write network.apply(params, None, inputs) to start from rest.",
-    ),
-    "by position": (
-        lambda: snnjax.layer(8, None, 4),
-        "layer: `norm` must be given by name, got 4 by position. Pass options by name.",
-    ),
-    "twice": (
-        lambda: snnjax.layer(8, connection=8),
-        "layer: `connection` must be given once, got it by position and by name. Leave one of them out.",
-    ),
-    "too many": (
-        lambda: snnjax.network(8, [], None, 1),
-        "network: `arguments` must be at most 3, got one more, 1. Leave it out.",
+    "layer: `connection` must be given once, got it by position and by name. "
+    "Leave one of them out.": lambda: snnjax.layer(8, connection=8),
+    "network: `arguments` must be at most 3, got one more, 1. Leave it out.": lambda: snnjax.network(
+        8, [], None, 1
     ),
 }
-
-
-@pytest.mark.parametrize("case", FAULTS)
-def test_arguments_that_do_not_fit_are_answered(case: str) -> None:
-    call, text = FAULTS[case]
-    with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
-        call()
+test_arguments_that_do_not_fit_are_answered = refusals(FAULTS)
 
 
 # As users have them: the type checker of the tests wraps each function once more.

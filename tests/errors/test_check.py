@@ -1,11 +1,10 @@
 """The error template, and the checks that use it."""
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.typing import DTypeLike
 
 from snnjax import _check
 
@@ -18,12 +17,12 @@ def test_fail_raises_the_message() -> None:
 
 
 @pytest.mark.parametrize("value", [2, 3, np.int64(2), np.uint8(200)])
-def test_check_integer_takes_whole_numbers(value: Any) -> None:
+def test_check_integer_takes_whole_numbers(value) -> None:
     _check.check_integer("spike", "n", value, 2)
 
 
 @pytest.mark.parametrize("value", [1, True, 2.0, "2", None, np.float32(3), np.array([3])])
-def test_check_integer_refuses_all_else(value: Any) -> None:
+def test_check_integer_refuses_all_else(value) -> None:
     with pytest.raises(ValueError) as caught:
         _check.check_integer("spike", "n", value, 2)
     hint = "Pass 2 or more" if type(value) is int else "Pass an int, such as 2"
@@ -64,7 +63,7 @@ def test_counts_and_alternatives_are_english() -> None:
 
 
 @pytest.mark.parametrize("dtype", [jnp.int32, jnp.int64, np.uint8])
-def test_check_integers_takes_integers_and_nothing(dtype: Any) -> None:
+def test_check_integers_takes_integers_and_nothing(dtype: DTypeLike) -> None:
     _check.check_integers("spike", "x", np.zeros(3, dtype))
     _check.check_integers("spike", "x", np.zeros(0))
 
@@ -76,12 +75,12 @@ def test_check_integers_refuses_all_else() -> None:
 
 
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16, jnp.float16])
-def test_check_float_array_takes_floats(dtype: Any) -> None:
+def test_check_float_array_takes_floats(dtype: DTypeLike) -> None:
     _check.check_float_array("spike", "x", jnp.zeros(1, dtype))
 
 
 @pytest.mark.parametrize("dtype", [jnp.int32, jnp.uint8, bool, jnp.complex64])
-def test_check_float_array_refuses_all_else(dtype: Any) -> None:
+def test_check_float_array_refuses_all_else(dtype: DTypeLike) -> None:
     with pytest.raises(ValueError) as caught:
         _check.check_float_array("spike", "x", jnp.zeros(1, dtype))
     name = jnp.dtype(dtype).name
@@ -97,7 +96,7 @@ def test_check_float_asks_for_a_float_in_place_of_an_int() -> None:
 
 
 @pytest.mark.parametrize("value", [np.zeros((2, 3)), jnp.zeros((2, 3)), [[1, 2, 3], [4, 5, 6]]])
-def test_check_shape_takes_arrays_and_lists(value: Any) -> None:
+def test_check_shape_takes_arrays_and_lists(value) -> None:
     _check.check_shape("spike", "x", value, (2, 3), "rows, columns", "Transpose it")
     _check.check_shape("spike", "x", value, (None, 3), "rows, columns", "Transpose it")
     for shape, wanted in (((3, 2), "3, 2"), ((2,), "2"), ((None, 4), "any, 4"), ((2, 3, 1), "2, 3, 1")):
@@ -114,7 +113,7 @@ class _Tensor:
 
 
 @pytest.mark.parametrize("value", [jax.ShapeDtypeStruct((2,), jnp.float32), _Tensor(), [1.0], 1.0, None])
-def test_check_array_refuses_what_only_has_the_shape_of_one(value: Any) -> None:
+def test_check_array_refuses_what_only_has_the_shape_of_one(value) -> None:
     with pytest.raises(ValueError) as caught:
         _check.check_array("spike", "x", value)
     words = _check.type_words(value)

@@ -28,26 +28,26 @@ CELLS = neurons.cuba_lif(
 )
 
 
-def events(num_neurons: Any, num_classes: Any = 2) -> data.EventDataset:
+def events(num_neurons, num_classes=2) -> data.EventDataset:
     ids = np.zeros((1, 2, 3), np.uint16 if num_neurons == 5 else np.int32)
     return data.EventDataset(ids, NO_COUNTS, np.zeros(1, np.int32), num_neurons, num_classes)
 
 
-def convolved(**options: Any) -> Any:
+def convolved(**options):
     options = {"channels": 2, "kernel": 3} | options
     return snnjax.network((4, 4, 1), [snnjax.layer(snnjax.conv2d(**options))], READOUT)
 
 
-def pooled(**options: Any) -> Any:
+def pooled(**options):
     return snnjax.pool_spikes(jnp.ones((2, 16)), **({"shape": (4, 4, 1), "window": 2} | options))
 
 
-def simulated(**options: Any) -> Any:
+def simulated(**options):
     state = snnjax.simulation_state(CELLS, 3)
     return snnjax.simulate(CELLS, SYNAPSES, jnp.ones(9), state, **({"steps": 2} | options))
 
 
-def conv(**options: Any) -> Any:
+def conv(**options):
     return snnjax.spike_conv(jnp.ones((2, 16)), jnp.ones((3, 3, 1, 2)), **({"shape": (4, 4, 1)} | options))
 
 
@@ -153,7 +153,7 @@ def test_sizes_that_do_not_fit_are_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("size", TOO_LARGE)
-def test_the_error_names_the_limit(size: Any) -> None:
+def test_the_error_names_the_limit(size) -> None:
     with pytest.raises(ValueError) as caught:
         SparseSpikes.from_ids(IDS, size)
     text = "SparseSpikes.from_ids: `num_neurons` must be below 2**31, got {}. Pass a smaller integer."
@@ -188,7 +188,7 @@ def test_numpy_integers_are_read_as_those_of_python() -> None:
         ((4, 4, 1), snnjax.layer(snnjax.conv2d(2, 2**30))),
     ],
 )
-def test_sizes_whose_product_is_too_large_are_refused(shape: Any, layer: Any) -> None:
+def test_sizes_whose_product_is_too_large_are_refused(shape, layer) -> None:
     with pytest.raises(ValueError, match=r"^(network: `inputs`|(dense|conv2d): `weights`) must be at most"):
         snnjax.network(shape, [layer], READOUT)
 

@@ -49,11 +49,11 @@ NOISE = 1e-3
 LIMIT = 120  # seconds after which a process counts as hanging; it needs about five
 
 
-def off_grid(tree: Any) -> Any:
+def off_grid(tree):
     """The float leaves with noise: sums round, so that another order of additions is another result."""
     rng = np.random.default_rng(1)
 
-    def move(leaf: Any) -> Any:
+    def move(leaf):
         if not is_float(leaf):
             return leaf
         return leaf + jnp.asarray(rng.normal(size=leaf.shape) * NOISE, leaf.dtype)
@@ -76,15 +76,15 @@ def product_arguments(product: Product) -> dict[str, Any]:
 
 
 @functools.cache
-def product_and_network(implementation: str) -> Any:
-    def run(inputs: Signal, layers: Any) -> Any:
+def product_and_network(implementation: str):
+    def run(inputs: Signal, layers):
         product = spike_matmul(inputs[0], layers[0].weights, implementation=implementation)
         return product, lif_network(inputs, layers, implementation=implementation)
 
     return jit(run)
 
 
-def with_int8(implementation: str) -> Any:
+def with_int8(implementation: str):
     """A product and a network with weights of 8 bits, whose scales are powers of 2: no sum rounds."""
     rng = np.random.default_rng(0)
 
@@ -97,13 +97,13 @@ def with_int8(implementation: str) -> Any:
     return product_and_network(implementation)(inputs, [layers, LIFLayer(weights(200, 130), 0.5, gain=1.0)])
 
 
-def simulated(shared: bool, implementation: str) -> Any:
+def simulated(shared: bool, implementation: str):
     """Steps of a network with random input, whose constants are shared or not."""
     given, options = of_simulations.random_network(3, 83, 2, shared=shared)
     return of_simulations.run(*given, **options, steps=of_simulations.STEPS, implementation=implementation)
 
 
-def with_conductances(implementation: str) -> Any:
+def with_conductances(implementation: str):
     """One step, whose membranes err by the exponential function."""
     (cells, *given), _ = of_simulations.random_network(8, 83, 2, shared=False, conductances=True)
     cells = dataclasses.replace(cells, leak=-cells.leak, threshold=cells.threshold + 100.0)
@@ -112,10 +112,10 @@ def with_conductances(implementation: str) -> Any:
 
 
 @functools.cache
-def first_sample(implementation: str) -> Any:
+def first_sample(implementation: str):
     """What a network yields for the first sample of a batch."""
 
-    def run(inputs: Signal, layers: Any) -> Any:
+    def run(inputs: Signal, layers):
         out, state = lif_network(inputs, layers, record_spikes=True, implementation=implementation)
         dense = [each.to_dense() if hasattr(each, "to_dense") else each for each in out.spikes]
         return [each[:, :1] for each in (out.output, *dense)], [layer.v[:1] for layer in state.layers]
@@ -123,14 +123,14 @@ def first_sample(implementation: str) -> Any:
     return jit(run)
 
 
-def of_the_first(samples: int, dtype: str, recurrent: bool, implementation: str) -> Any:
+def of_the_first(samples: int, dtype: str, recurrent: bool, implementation: str):
     """The steps of the network use rows of the weights rarely, or often.
 
     Widths end in vectors of every number of columns, and no row of spikes is so full that it is multiplied densely.
     """
     rng = np.random.default_rng(0)
 
-    def weights(inputs: int, outputs: int, size: float = 0.25) -> Any:
+    def weights(inputs: int, outputs: int, size: float = 0.25):
         if dtype == "int8":
             scale = jnp.asarray(size * rng.uniform(0.5, 1.5, outputs) / 75, jnp.float32)
             return Quantised(jnp.asarray(rng.integers(-128, 128, (inputs, outputs)), jnp.int8), scale)

@@ -64,7 +64,7 @@ NETWORKS: dict[str, tuple[Any, dict[str, Any]]] = {
 }
 
 
-def made(name: str) -> Any:
+def made(name: str):
     shape = (11, 2) if name == "images" else 22
     return snnjax.network(shape, NETWORKS[name][0], snnjax.leaky_readout(2))
 
@@ -88,7 +88,7 @@ def test_a_second_gradient_compiles_nothing(name: str, caplog: pytest.LogCapture
     net, options = made(name), NETWORKS[name][1]
     params, stats = net.init(KEY), net.initial_stats(KEY)
 
-    def loss(params: Params) -> Any:
+    def loss(params: Params):
         return jnp.sum(net.apply(params, None, ROWS, stats=stats, key=KEY, **options)[0].output ** 2)
 
     for call in (loss, jax.grad(loss)):

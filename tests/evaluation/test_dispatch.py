@@ -25,7 +25,7 @@ def scaled_product(operands: tuple[Any, Any], scale: float) -> tuple[Any]:
     return (jnp.matmul(*operands) * scale,)
 
 
-def column_sums(operands: tuple[Any, Any], _: Any) -> dict[str, Any]:
+def column_sums(operands: tuple[Any, Any], _) -> dict[str, Any]:
     return {"sums": jnp.sum(operands[0], axis=0), "product": jnp.matmul(*operands)}
 
 
@@ -33,15 +33,15 @@ PRODUCT = Target("test_product", "product", scaled_product)
 SUMS = Target("test_sums", "sums", column_sums)
 
 
-def product(x: Any, w: Any) -> Any:
+def product(x, w):
     return evaluate(PRODUCT, (x, w), (0, SHARED), (0,), 2.0)[0]
 
 
-def sums(x: Any, w: Any) -> Any:
+def sums(x, w):
     return evaluate(SUMS, (x, w), (0, SHARED), {"sums": SHARED, "product": 0})
 
 
-def call_shapes(function: Any, *arguments: Any) -> list[list[tuple[int, ...]]]:
+def call_shapes(function, *arguments) -> list[list[tuple[int, ...]]]:
     """The shapes of operands and results of each call of a target in the jaxpr."""
     jaxpr = jax.make_jaxpr(function)(*arguments).jaxpr
     calls = [e for e in jaxpr.eqns if e.primitive.name.startswith("test_")]
@@ -74,19 +74,19 @@ def test_target_is_one_primitive_with_a_groups_axis() -> None:
 def test_a_droppable_result_that_a_program_does_not_use_has_no_rows_there() -> None:
     shapes = {"product": jax.ShapeDtypeStruct((4, 2), X.dtype), "rows": jax.ShapeDtypeStruct((4, 3), X.dtype)}
 
-    def reference(operands: tuple[Any, Any], _: Any) -> dict[str, Any]:
+    def reference(operands: tuple[Any, Any], _) -> dict[str, Any]:
         return {"product": jnp.matmul(*operands), "rows": operands[0]}
 
     target = Target("test_dropped", "dropped", reference)
 
-    def both(x: Any, w: Any) -> Any:
+    def both(x, w):
         droppable = {"product": False, "rows": True}
         options = {"results": shapes, "droppable": droppable}
         return evaluate(target, (x, w), (0, SHARED), {"product": 0, "rows": 0}, **options)
 
     for name, expected in (("product", X @ W), ("rows", X)):
         only = functools.partial(lambda name, x, w: both(x, w)[name], name)
-        jaxpr: Any = dce_jaxpr(jax.make_jaxpr(only)(X, W).jaxpr, [True])[0]
+        jaxpr = dce_jaxpr(jax.make_jaxpr(only)(X, W).jaxpr, [True])[0]
         (call,) = [each for each in jaxpr.eqns if each.primitive.name == "test_dropped"]
         rows = 4 if name == "rows" else 0
         assert [v.aval.shape for v in call.outvars] == [(1, 4, 2), (1, rows, 3)]
@@ -150,7 +150,7 @@ def test_vmap_over_no_examples_gives_none(in_axes: tuple[int | None, int | None]
     assert jax.vmap(sums, in_axes)(*given)["sums"].shape == (0, 3)
 
 
-def branch(operands: Any, _: Any) -> tuple[Any]:
+def branch(operands, _) -> tuple[Any]:
     (x,) = operands
     large = any_group(x > 10)
     return (jax.lax.cond(large, lambda: jax.lax.fori_loop(0, 3, lambda _, y: y + 1, x), lambda: x),)
@@ -159,7 +159,7 @@ def branch(operands: Any, _: Any) -> tuple[Any]:
 def test_condition_of_any_group_stays_a_branch_under_vmap() -> None:
     """A select would compute both branches; all groups take the branch that one requires."""
 
-    def function(x: Any) -> Any:
+    def function(x):
         return evaluate(Target("test_branch", "branch", branch), (x,), (SHARED,), (SHARED,))[0]
 
     xs = jnp.array([[1.0, 2.0], [3.0, 11.0]])
@@ -178,7 +178,7 @@ def test_operands_and_results_vary_over_the_union_of_axes() -> None:
     mesh = jax.make_mesh((2, 2), ("a", "b"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
     varying = []
 
-    def local(x: Any, w: Any) -> Any:
+    def local(x, w):
         alike = vary_alike([x, w])
         result = product(x, w)
         varying.extend(jax.typeof(array).manual_axis_type.varying for array in (*alike, result))
@@ -194,13 +194,13 @@ def test_shapes_of_results_are_derived_once() -> None:
     """A second bind of the same shapes does not trace the reference; another dtype or x64 does."""
     traced = []
 
-    def reference(operands: Any, _: Any) -> tuple[Any]:
+    def reference(operands, _) -> tuple[Any]:
         traced.append(operands[0].dtype.name)
         return (operands[0] + 1,)
 
     target = Target("test_traced", "traced", reference)
 
-    def bind(x: Any) -> Any:
+    def bind(x):
         return evaluate(target, (x,), (0,), (0,))[0]
 
     for x in (X, X, X.astype(jnp.bfloat16), X):
@@ -233,7 +233,7 @@ class Marked:
     def __init__(self, obstacle: str | None = None, pays: bool = True, max_groups: int = 100) -> None:
         self.calls: list[tuple[tuple[int, ...], tuple[int, ...], int]] = []
 
-        def call(operands: tuple[Any, Any], scale: float, results: Any) -> tuple[Any]:
+        def call(operands: tuple[Any, Any], scale: float, results) -> tuple[Any]:
             x, w = operands
             self.calls.append((x.shape, w.shape, results[0].shape[0]))
             return (jnp.matmul(x, w) * scale + MARK,)
@@ -245,13 +245,13 @@ class Marked:
         kernel = Kernel(call, find_obstacle, lambda shapes, static: pays)
         self.target = Target("test_marked", "marked", scaled_product, {"cpu": kernel})
 
-    def __call__(self, x: Any, w: Any, implementation: str | None = None) -> Any:
+    def __call__(self, x, w, implementation: str | None = None):
         return evaluate(self.target, (x, w), (0, SHARED), (0,), 2.0, implementation=implementation)[0]
 
 
 @pytest.mark.parametrize("compile", [lambda f: f, jax.jit], ids=["eager", "jit"])
 @pytest.mark.parametrize("implementation, mark", [(None, MARK), ("cpu", MARK), ("reference", 0)])
-def test_implementation_chooses(library: Any, compile: Any, implementation: str | None, mark: float) -> None:
+def test_implementation_chooses(library, compile, implementation: str | None, mark: float) -> None:
     marked = Marked()
     result = compile(lambda x, w: marked(x, w, implementation))(X, W)
     np.testing.assert_array_equal(result, 2 * X @ W + mark)
@@ -261,15 +261,15 @@ def test_implementation_chooses(library: Any, compile: Any, implementation: str 
 @pytest.mark.parametrize(
     "marked", [Marked("such operands"), Marked(pays=False)], ids=["cannot", "does not pay"]
 )
-def test_kernel_is_left_out_where_it(library: Any, marked: Marked) -> None:
+def test_kernel_is_left_out_where_it(library, marked: Marked) -> None:
     np.testing.assert_array_equal(marked(X, W), 2 * X @ W)
 
 
-def test_kernel_that_does_not_pay_can_be_asked_for(library: Any) -> None:
+def test_kernel_that_does_not_pay_can_be_asked_for(library) -> None:
     np.testing.assert_array_equal(Marked(pays=False)(X, W, "cpu"), 2 * X @ W + MARK)
 
 
-def test_library_that_is_missing_warns_once_and_leaves_the_references(library: Any) -> None:
+def test_library_that_is_missing_warns_once_and_leaves_the_references(library) -> None:
     library(MISSING)
     text = f"snnjax runs without its compiled kernels, on slower references. {MISSING}."
     with pytest.warns(RuntimeWarning) as record:
@@ -281,7 +281,7 @@ def test_library_that_is_missing_warns_once_and_leaves_the_references(library: A
 
 
 @pytest.mark.parametrize("marked, implementation", [(Marked(pays=False), None), (Marked(), "reference")])
-def test_library_that_is_not_needed_is_not_missed(library: Any, marked: Marked, implementation: Any) -> None:
+def test_library_that_is_not_needed_is_not_missed(library, marked: Marked, implementation) -> None:
     library(MISSING)
     np.testing.assert_array_equal(marked(X, W, implementation), 2 * X @ W)
 
@@ -310,7 +310,7 @@ def test_library_that_is_not_needed_is_not_missed(library: Any, marked: Marked, 
     ],
 )
 def test_implementation_that_cannot_be_had_raises_while_tracing(
-    library: Any, marked: Marked, implementation: str, sentence: str | None, text: str
+    library, marked: Marked, implementation: str, sentence: str | None, text: str
 ) -> None:
     library(sentence)
     with pytest.raises(ValueError) as error:
@@ -319,7 +319,7 @@ def test_implementation_that_cannot_be_had_raises_while_tracing(
 
 
 @pytest.mark.parametrize("asked, name", [("cpu", "CPU"), ("gpu", "GPU")])
-def test_op_without_a_kernel_says_so(library: Any, asked: str, name: str) -> None:
+def test_op_without_a_kernel_says_so(library, asked: str, name: str) -> None:
     with pytest.raises(ValueError) as error:
         evaluate(PRODUCT, (X, W), (0, SHARED), (0,), 2.0, implementation=asked)
     assert str(error.value) == (
@@ -328,7 +328,7 @@ def test_op_without_a_kernel_says_so(library: Any, asked: str, name: str) -> Non
     )
 
 
-def test_obstacle_that_vmap_makes(library: Any) -> None:
+def test_obstacle_that_vmap_makes(library) -> None:
     """By default the reference is used; if forced, the kernel raises."""
     ws = stacked(W, 5)
     mapped = jax.vmap(Marked(max_groups=1), (None, 0))
@@ -338,7 +338,7 @@ def test_obstacle_that_vmap_makes(library: Any) -> None:
         jax.vmap(lambda w: forced(X, w, "cpu"))(ws)
 
 
-def test_other_platforms_take_the_reference(library: Any) -> None:
+def test_other_platforms_take_the_reference(library) -> None:
     marked, devices = Marked(), ("cuda",)
     jax.jit(marked).trace(X, W).lower(lowering_platforms=devices)
     assert marked.calls == []
@@ -352,10 +352,10 @@ def test_other_platforms_take_the_reference(library: Any) -> None:
 
 
 @pytest.mark.parametrize("implementation", [None, "cpu"])
-def test_kernel_sees_the_groups_of_vmap(library: Any, implementation: str | None) -> None:
+def test_kernel_sees_the_groups_of_vmap(library, implementation: str | None) -> None:
     marked, xs, ws = Marked(), stacked(X, 5), stacked(W, 3)
 
-    def call(x: Any, w: Any) -> Any:
+    def call(x, w):
         return marked(x, w, implementation)
 
     results = jax.vmap(jax.vmap(call, (0, None)), (None, 0))(xs, ws)
@@ -363,16 +363,16 @@ def test_kernel_sees_the_groups_of_vmap(library: Any, implementation: str | None
     assert marked.calls == [((1, 20, 3), (3, 3, 2), 3)]
 
 
-def test_kernel_inside_grad_and_scan(library: Any) -> None:
+def test_kernel_inside_grad_and_scan(library) -> None:
     marked = Marked()
 
     @jax.custom_vjp
-    def with_gradient(x: Any, w: Any) -> Any:
+    def with_gradient(x, w):
         return marked(x, w, "cpu")
 
     with_gradient.defvjp(lambda x, w: (with_gradient(x, w), w), lambda w, g: (marked(g, w.T, "cpu"), None))
 
-    def loss(x: Any) -> Any:
+    def loss(x):
         steps = jax.lax.scan(lambda total, row: (total + jnp.sum(with_gradient(row, W)), None), 0.0, x)
         return steps[0]
 
@@ -381,7 +381,7 @@ def test_kernel_inside_grad_and_scan(library: Any) -> None:
     np.testing.assert_array_equal(slope[:, 0], np.broadcast_to(2 * W.sum(1) + MARK, X.shape))
 
 
-def test_kernel_inside_shard_map(library: Any) -> None:
+def test_kernel_inside_shard_map(library) -> None:
     marked = Marked()
     mesh = jax.make_mesh((4,), ("batch",), axis_types=(jax.sharding.AxisType.Auto,))
     specs = (PartitionSpec("batch"), PartitionSpec())

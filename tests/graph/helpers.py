@@ -16,19 +16,17 @@ from tests.ops.common import jit, weighted_sum
 STEPS, BATCH, INPUTS = 20, 3, 10
 
 
-def random_spikes(
-    rate: float, steps: int = STEPS, batch: int = BATCH, inputs: int = INPUTS, seed: int = 0
-) -> Any:
+def random_spikes(rate: float, steps: int = STEPS, batch: int = BATCH, inputs: int = INPUTS, seed: int = 0):
     rng = np.random.default_rng(seed)
     return jnp.asarray(rng.random((steps, batch, inputs)) < rate, jnp.float32)
 
 
-def initial(net: Network, *arguments: Any, seed: int = 0, **options: Any) -> Any:
+def initial(net: Network, *arguments, seed: int = 0, **options):
     """Parameters, compiled as one program: many times faster than one operation after the other."""
     return jit(lambda key, *rest: net.init(key, *rest, **options))(jax.random.key(seed), *arguments)
 
 
-def louder(params: Params, factor: float = 2.0) -> Any:
+def louder(params: Params, factor: float = 2.0):
     """Parameters with larger weights, so that lists of a few slots overflow."""
     times = lambda own: own._replace(weights=own.weights * jnp.asarray(factor, own.weights.dtype))  # noqa: E731
     return {name: times(own) if isinstance(own, LinearParams) else own for name, own in params.items()}
@@ -40,7 +38,7 @@ def with_gradients(apply: Callable[..., Any]) -> Callable[..., Any]:
     The loss sees every float entry of the output and of the new state.
     """
 
-    def of(params: Params, state: State, inputs: Signal, **traced: Any) -> Any:
+    def of(params: Params, state: State, inputs: Signal, **traced):
         def loss(params: Params, state: State, inputs: Signal) -> tuple[jax.Array, Any]:
             results = apply(params, state, inputs, **traced)
             return weighted_sum(results), results
@@ -62,9 +60,7 @@ class Sums(blocks.Block):
 
     kind = "sums"
 
-    def apply(
-        self, params: Params, state: State, stats: Stats, *signals: Any, shapes: Any, context: Any
-    ) -> Any:
+    def apply(self, params: Params, state: State, stats: Stats, *signals, shapes, context):
         return blocks.BlockResult(jnp.cumsum(blocks.dense_signal(signals[0], shapes[0]), axis=0))
 
 
@@ -72,12 +68,10 @@ class Sums(blocks.Block):
 class CarriedSums(Sums):
     """The same with a state."""
 
-    def initial_state(self, params: Params, stats: Stats, batch: int, *shapes: Any) -> Any:
+    def initial_state(self, params: Params, stats: Stats, batch: int, *shapes):
         return jnp.zeros((batch, *shapes[0]), jnp.float32)
 
-    def apply(
-        self, params: Params, state: State, stats: Stats, *signals: Any, shapes: Any, context: Any
-    ) -> Any:
+    def apply(self, params: Params, state: State, stats: Stats, *signals, shapes, context):
         x = blocks.dense_signal(signals[0], shapes[0])
         sums = jnp.cumsum(jnp.concatenate([state.astype(x.dtype)[None], x]), axis=0)
         return blocks.BlockResult(sums[1:], sums[-1].astype(state.dtype))
@@ -90,11 +84,9 @@ class Totals(Sums):
     def needs_all_steps(self, train: bool) -> bool:
         return False
 
-    def initial_stats(self, key: Any, *shapes: Any) -> Any:
+    def initial_stats(self, key, *shapes):
         return jnp.float32(0)
 
-    def apply(
-        self, params: Params, state: State, stats: Stats, *signals: Any, shapes: Any, context: Any
-    ) -> Any:
+    def apply(self, params: Params, state: State, stats: Stats, *signals, shapes, context):
         total = jnp.sum(blocks.dense_signal(signals[0], shapes[0])).astype(stats.dtype)
         return blocks.BlockResult(signals[0], state, stats + total)

@@ -39,13 +39,13 @@ def test_derivatives_of_a_network_equal_finite_differences() -> None:
         point, unravel = ravel_pytree(params)
         direction = jax.random.normal(jax.random.key(1), point.shape, jnp.float64)
 
-        def loss(flat: Any) -> Any:
+        def loss(flat):
             out, _ = NETWORK.apply(unravel(flat), None, inputs, lengths=lengths, implementation="composed")
             return jnp.sum(jnp.sin(out.output)) + sum(jnp.sum(each**2) for each in out.activity.values())
 
         compiled = jit(lambda flat: jax.jvp(jax.value_and_grad(loss), (flat,), (direction,)))
 
-        def run(flat: Any) -> Any:
+        def run(flat):
             return jax.tree.map(np.asarray, compiled(flat))
 
         (_, gradient), (slope, product) = run(point)

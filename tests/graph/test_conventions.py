@@ -37,20 +37,20 @@ CHOICES = [
 COMMON = {"normalize": False, "learn_decay": True, "learn_threshold": True, "surrogate": sigmoid(4)}
 
 
-def net_of(make: Any, options: dict[str, Any], **of_layer: Any) -> Any:
+def net_of(make, options: dict[str, Any], **of_layer):
     return network(INPUTS, [layer(7, make(0.5, **(COMMON | options)), **of_layer)], leaky_readout(2))
 
 
-def is_fused(net: Any) -> bool:
+def is_fused(net) -> bool:
     return "fused: layer_0/connection > layer_0/neuron" in net.paths
 
 
-def dyadic_params(net: Any) -> Any:
+def dyadic_params(net):
     """Weights whose sums are exact, so that membranes are at the threshold to the bit now and then."""
     params = initial(net)
     rng = np.random.default_rng(0)
 
-    def drawn(leaf: Any) -> Any:
+    def drawn(leaf):
         return jnp.asarray(rng.integers(-2, 4, leaf.shape) / 4, jnp.float32) if leaf.ndim == 2 else leaf
 
     params = {name: jax.tree.map(drawn, own) for name, own in params.items()}
@@ -85,7 +85,7 @@ def test_what_is_fused_is_what_equals_other_constants(learned: bool) -> None:
         neurons.integrate_and_fire(reset="zero", reset_time="immediate", learn_threshold=True, initial=0.5),
     ],
 )
-def test_neurons_that_may_start_above_their_threshold_are_scanned(neuron: Any) -> None:
+def test_neurons_that_may_start_above_their_threshold_are_scanned(neuron) -> None:
     """The op would reset them before the first step: learned thresholds may fall below 0."""
     paths = network(INPUTS, [layer(7, neuron)], leaky_readout(2)).paths
     assert "it may start above its threshold, which the op would reset" in paths
@@ -119,7 +119,7 @@ def test_spikes_gradients_and_states_equal_those_of_the_scan(name: str) -> None:
     assert "alone" not in net.paths
     params = dyadic_params(net)
 
-    def run(params: Params, state: None, inputs: Signal, implementation: str | None = None) -> Any:
+    def run(params: Params, state: None, inputs: Signal, implementation: str | None = None):
         return net.apply(
             params, state, inputs, lengths=LENGTHS, record="spikes", implementation=implementation
         )

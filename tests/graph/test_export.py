@@ -1,7 +1,6 @@
 """`jax.export` of networks, with the lengths of batch and time left open."""
 
 import functools
-from typing import Any
 
 import chex
 import jax
@@ -51,7 +50,7 @@ NETWORKS = {
 }
 
 
-def gradients(net: Network, implementation: str | None, params: Params, inputs: Signal, labels: Any) -> Any:
+def gradients(net: Network, implementation: str | None, params: Params, inputs: Signal, labels):
     def loss(params: Params) -> jax.Array:
         output, _ = net.apply(params, None, inputs, implementation=implementation)
         return losses.cross_entropy_sum(output.output, labels)

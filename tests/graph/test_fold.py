@@ -7,6 +7,7 @@ import chex
 import jax
 import jax.numpy as jnp
 import pytest
+from jax.typing import DTypeLike
 
 from snnjax import Network, blocks, conv2d, dense, layer, leaky_readout, network, residual
 from snnjax._types import Params, State, Stats
@@ -64,18 +65,16 @@ class Gain(blocks.Block):
 
     kind = "gain"
 
-    def init(self, key: Any, *shapes: Any, dtype: Any) -> Any:
+    def init(self, key, *shapes, dtype: DTypeLike):
         return jnp.linspace(1, 2, shapes[0][-1], dtype=dtype)
 
-    def apply(
-        self, params: Params, state: State, stats: Stats, *signals: Any, shapes: Any, context: Any
-    ) -> Any:
+    def apply(self, params: Params, state: State, stats: Stats, *signals, shapes, context):
         return blocks.BlockResult(signals[0] * params.reshape((1,) * (signals[0].ndim - 1) + (-1,)))
 
-    def op(self, shape: Any) -> Any:
+    def op(self, shape):
         return Affine()
 
-    def operands(self, params: Params, stats: Stats, shape: Any) -> Any:
+    def operands(self, params: Params, stats: Stats, shape):
         return params, jnp.zeros_like(params)
 
 

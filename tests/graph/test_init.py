@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.typing import DTypeLike
 
 from snnjax import axonal, dense, layer, leaky_readout, network, neurons
 from snnjax._types import Params, Signal, State
@@ -24,7 +25,7 @@ MODELS = {
 }
 
 
-def activities(net: Any, params: Params, *inputs: Signal) -> list[list[float]]:
+def activities(net, params: Params, *inputs: Signal) -> list[list[float]]:
     """Mean activity of each layer, of each of the inputs."""
     run = jit(lambda x: net.apply(params, net.initial_state(params, BATCH), x)[0].activity)
     return [[float(jnp.mean(each)) for each in run(x).values()] for x in inputs]
@@ -76,13 +77,13 @@ class NonlinearState(NamedTuple):
     spikes: Signal  # [batch, neurons] of the last step
 
 
-def nonlinear(change: Any, rest: float, threshold: float) -> neurons.Neuron:
+def nonlinear(change, rest: float, threshold: float) -> neurons.Neuron:
     """A neuron whose membrane changes by a function of it and the currents, and is reset to `rest`."""
 
-    def initial_state(params: Params, batch: int, count: int, dtype: Any = jnp.float32) -> Any:
+    def initial_state(params: Params, batch: int, count: int, dtype: DTypeLike = jnp.float32):
         return NonlinearState(jnp.full((batch, count), rest, dtype), jnp.zeros((batch, count), dtype))
 
-    def integrate(params: Params, state: State, currents: Any) -> Any:
+    def integrate(params: Params, state: State, currents):
         before = jnp.where(state.spikes > 0, jnp.float32(rest), state.v)
         v = before + change(before, currents)
         return v, jnp.float32(threshold), state._replace(v=v)
@@ -129,7 +130,7 @@ def test_nonlinear_membranes_get_finite_weights(name: str) -> None:
     [lambda v, x: jnp.zeros_like(v), lambda v, x: jnp.nan * x, lambda v, x: x / 0],
     ids=["none", "NaN", "infinite"],
 )
-def test_membranes_without_a_response_are_refused(change: Any) -> None:
+def test_membranes_without_a_response_are_refused(change) -> None:
     net = network(4, [layer(2, nonlinear(change, 0.0, 1.0))], leaky_readout(3))
     with pytest.raises(ValueError) as caught:
         net.init(jax.random.key(0))

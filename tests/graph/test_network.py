@@ -81,17 +81,17 @@ def test_hidden_layers_learn_a_task_that_the_readout_alone_does_not(name: str) -
     start = jnp.broadcast_to(jnp.mean(jnp.abs(hidden.weights)), hidden.weights.shape)
     optimizer = optax.adam(0.05)
 
-    def logits(factors: Any, inputs: Signal) -> Any:
+    def logits(factors, inputs: Signal):
         own = {"layer_0/connection": hidden._replace(weights=start * factors)}
         own["readout/connection"] = last._replace(weights=vote)
         output, _ = net.apply(params | own, None, inputs, stats=stats)
         return jnp.sum(output.output, axis=0)
 
-    def loss(factors: Any) -> Any:
+    def loss(factors):
         return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(logits(factors, trained_on), labels))
 
-    def accuracies() -> Any:
-        def step(carry: Any, _: None) -> Any:
+    def accuracies():
+        def step(carry, _: None):
             factors, memory = carry
             with jax.numpy_dtype_promotion("standard"):  # optax takes powers of Python floats by int32 counts
                 updates, memory = optimizer.update(jax.grad(loss)(factors), memory)
@@ -112,10 +112,10 @@ def test_vmap_of_a_checkpointed_scan_over_pieces_equals_a_loop_of_whole_runs(nam
     net = build(name)
 
     @jax.checkpoint
-    def piece(params: Params, state: State, inputs: Signal) -> Any:
+    def piece(params: Params, state: State, inputs: Signal):
         return net.apply(params, state, inputs, second_threshold=jnp.float32(0.3))
 
-    def in_pieces(params: Params, state: State, inputs: Signal) -> Any:
+    def in_pieces(params: Params, state: State, inputs: Signal):
         def step(state: State, inputs: Signal) -> tuple[Any, Any]:
             output, state = piece(params, state, inputs)
             return state, output
@@ -142,13 +142,13 @@ def test_vmap_of_a_checkpointed_scan_over_pieces_equals_a_loop_of_whole_runs(nam
         assert_close(pick(results, index), expected, rtol=1e-4, of_largest=of_largest)
 
 
-def nudge(member: Any) -> Any:
+def nudge(member):
     """The arguments with every parameter moved by a last bit."""
     params, *others = member
     return jax.tree.map(lambda leaf: leaf * jnp.asarray(1 + 2**-23, leaf.dtype), params), *others
 
 
-def largest_difference(actual: Any, expected: Any) -> float:
+def largest_difference(actual, expected) -> float:
     """Between two trees, relative to the largest entry of each array, or to 1 where that is smaller."""
     each = zip(jax.tree.leaves(actual), jax.tree.leaves(expected), strict=True)
     return max(
@@ -165,13 +165,13 @@ def test_a_classifier_in_a_few_lines_learns() -> None:
     optimizer = optax.adam(1e-2)
     memory = optimizer.init(params)
 
-    def loss(params: Params) -> Any:
+    def loss(params: Params):
         output, _ = net.apply(params, net.initial_state(params, 16), inputs)
         logits = jnp.sum(output.output, axis=0)
         return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(logits, labels)), logits
 
     @jax.jit
-    def step(params: Params, memory: Any) -> Any:
+    def step(params: Params, memory):
         (_, logits), gradients = jax.value_and_grad(loss, has_aux=True)(params)
         with jax.numpy_dtype_promotion("standard"):
             updates, memory = optimizer.update(gradients, memory)
@@ -183,7 +183,7 @@ def test_a_classifier_in_a_few_lines_learns() -> None:
 
 
 @pytest.mark.parametrize("neuron", [snnjax.neurons.lif(), snnjax.neurons.adlif()], ids=["fused", "layers"])
-def test_bfloat16_parameters_keep_their_dtype(neuron: Any) -> None:
+def test_bfloat16_parameters_keep_their_dtype(neuron) -> None:
     """So do the results; what is carried is float32."""
     net = network(INPUTS, [layer(8, neuron, capacity=4, recurrent=True)], leaky_readout(3))
     params = initial(net, dtype=jnp.bfloat16)
@@ -206,7 +206,7 @@ def test_a_batch_over_explicit_axes_of_a_mesh_is_gathered(name: str) -> None:
     of_state = jax.tree.map(lambda leaf: columns if leaf.ndim == 3 else rows, state)  # late spikes have steps
     sharded = jax.device_put((params, state, inputs, lengths), (whole, of_state, columns, rows))
 
-    def apply(params: Params, state: State, inputs: Signal, lengths: Any) -> Any:
+    def apply(params: Params, state: State, inputs: Signal, lengths):
         return net.apply(params, state, inputs, lengths=lengths)
 
     chex.assert_trees_all_equal(jit(apply)(*sharded), jit(apply)(params, state, inputs, lengths), strict=True)
@@ -220,13 +220,13 @@ def test_a_batch_over_explicit_axes_of_a_mesh_is_gathered(name: str) -> None:
     ],
     ids=["izhikevich", "recurrent delays"],
 )
-def test_lists_of_a_scanned_layer_have_gradients_in_a_fused_one(first: Any) -> None:
+def test_lists_of_a_scanned_layer_have_gradients_in_a_fused_one(first) -> None:
     net = network(5, [first, layer(4)], leaky_readout(3))
     assert net.paths.splitlines()[-1].startswith("fused: layer_1/connection")
     params, inputs = initial(net), random_spikes(0.4, steps=6, batch=3, inputs=5)
 
-    def gradient(implementation: str | None) -> Any:
-        def loss(params: Params) -> Any:
+    def gradient(implementation: str | None):
+        def loss(params: Params):
             return jnp.sum(net.apply(params, None, inputs, implementation=implementation)[0].output ** 2)
 
         return jit(jax.grad(loss))(params)

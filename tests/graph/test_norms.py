@@ -27,6 +27,7 @@ from snnjax._types import Params, Signal
 from snnjax.blocks.block import Context
 from snnjax.blocks.norm import BatchNorm, NormParams, NormStats
 from snnjax.graph import segments
+from tests.errors.refusals import refusals
 from tests.graph.helpers import initial, random_spikes
 from tests.numbers import assert_close
 from tests.ops.common import jit, weighted_sum
@@ -443,62 +444,35 @@ def test_residual_blocks_with_norms_learn_as_in_plain_jax(net: Network, by_hand:
 NET = network(4, [layer(3, norm=blocks.batch_norm())])
 X = jnp.zeros((STEPS, BATCH, 4))
 TRY = "Try its default."
-ERRORS: list[tuple[Callable[[], Any], str]] = [
-    (
-        lambda: blocks.batch_norm(scale=0.0),
-        f"batch_norm: `scale` must be a number above 0, got 0.0. {TRY}",
+REFUSED = {
+    f"batch_norm: `scale` must be a number above 0, got 0.0. {TRY}": lambda: blocks.batch_norm(scale=0.0),
+    f"layer_norm: `epsilon` must be a number above 0, got inf. {TRY}": lambda: blocks.layer_norm(
+        epsilon=float("inf")
     ),
-    (
-        lambda: blocks.layer_norm(epsilon=float("inf")),
-        f"layer_norm: `epsilon` must be a number above 0, got inf. {TRY}",
+    "batch_norm: `momentum` must be at least 0 and below 1, got 1.0. "
+    "It is the share that is kept; try 0.9.": lambda: blocks.batch_norm(momentum=1.0),
+    "batch_norm: `frozen` must be True or False, got 1. Choose one of these.": lambda: blocks.batch_norm(
+        frozen=1
     ),
-    (
-        lambda: blocks.batch_norm(momentum=1.0),
-        "batch_norm: `momentum` must be at least 0 and below 1, got 1.0. It is the share that is kept; try 0.9.",
-    ),
-    (
-        lambda: blocks.batch_norm(frozen=1),  # type: ignore[arg-type]
-        "batch_norm: `frozen` must be True or False, got 1. Choose one of these.",
-    ),
-    (
-        lambda: blocks.dropout(1.0),
-        "dropout: `rate` must be at least 0 and below 1, got 1.0. Try 0.2.",
-    ),
-    (
-        lambda: network(4, [blocks.dropout(0.5), layer(3)]).apply(
+    "dropout: `rate` must be at least 0 and below 1, got 1.0. Try 0.2.": lambda: blocks.dropout(1.0),
+    "dropout: `key` must be a PRNG key in training, got None. Pass key=jax.random.key(0) to apply.": lambda: (
+        network(4, [blocks.dropout(0.5), layer(3)]).apply(
             initial(network(4, [blocks.dropout(0.5), layer(3)])), None, X, train=True
-        ),
-        "dropout: `key` must be a PRNG key in training, got None. Pass key=jax.random.key(0) to apply.",
+        )
     ),
-    (
-        lambda: network(4, [layer(3, recurrent=[dense(3), blocks.batch_norm()])]),
-        "network: `layer_0/recurrent/batch_norm_0` must run step by step, as a signal returns to it, got batch_norm. "
-        "Put it before or behind the loop, or return False from its needs_all_steps.",
+    "network: `layer_0/recurrent/batch_norm_0` must run step by step, as a signal returns to it, got "
+    "batch_norm. Put it before or behind the loop, or return False "
+    "from its needs_all_steps.": lambda: network(4, [layer(3, recurrent=[dense(3), blocks.batch_norm()])]),
+    "network.apply: `stats` must hold those of layer_0/norm, got None. "
+    "Make them with network.initial_stats(key).": lambda: NET.apply(initial(NET), None, X),
+    "network.apply: `stats` must hold layer_0/norm, got none of it. "
+    "Make them with network.initial_stats(key).": lambda: NET.apply(initial(NET), None, X, stats={}),
+    "network.apply: `stats['layer_0/norm'].mean` must be floating-point [3], got float32[5]. "
+    "Make them with network.initial_stats(key).": lambda: NET.apply(
+        initial(NET), None, X, stats=network(4, [layer(5, norm=blocks.batch_norm())]).initial_stats(KEY)
     ),
-    (
-        lambda: NET.apply(initial(NET), None, X),
-        "network.apply: `stats` must hold those of layer_0/norm, got None. "
-        "Make them with network.initial_stats(key).",
-    ),
-    (
-        lambda: NET.apply(initial(NET), None, X, stats={}),
-        "network.apply: `stats` must hold layer_0/norm, got none of it. Make them with network.initial_stats(key).",
-    ),
-    (
-        lambda: NET.apply(
-            initial(NET), None, X, stats=network(4, [layer(5, norm=blocks.batch_norm())]).initial_stats(KEY)
-        ),
-        "network.apply: `stats['layer_0/norm'].mean` must be floating-point [3], got float32[5]. "
-        "Make them with network.initial_stats(key).",
-    ),
-]
-
-
-@pytest.mark.parametrize("call, text", ERRORS, ids=[text[:50] for _, text in ERRORS])
-def test_errors_say_what_is_wrong_and_a_hint(call: Callable[[], Any], text: str) -> None:
-    with pytest.raises(ValueError) as error:
-        call()
-    assert str(error.value) == text
+}
+test_errors_say_what_is_wrong_and_a_hint = refusals(REFUSED)
 
 
 def test_a_divided_batch_needs_the_name_of_its_axis() -> None:

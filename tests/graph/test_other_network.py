@@ -46,18 +46,18 @@ MASK = np.arange(INPUTS * 8).reshape(INPUTS, 8) % 3 > 0
 
 
 def one(
-    neuron: Any = None,
+    neuron=None,
     *,
     outputs: int = 3,
-    shape: Any = INPUTS,
-    before: Any = (),
-    at: Any = 8,
-    **options: Any,
+    shape=INPUTS,
+    before=(),
+    at=8,
+    **options,
 ):
     return network(shape, [*before, layer(at, neuron, **options)], leaky_readout(outputs))
 
 
-def image(*items: Any) -> snnjax.Network:
+def image(*items) -> snnjax.Network:
     return network((3, 2), items, leaky_readout(3))
 
 
@@ -177,11 +177,11 @@ def state_of(name: str) -> str:
     return min(next((rows for rows in ALIKE_STATES if ROW[name] in rows), {ROW[name]}))
 
 
-def shapes(net: snnjax.Network) -> Any:
+def shapes(net: snnjax.Network):
     return jax.eval_shape(net.init, KEY)
 
 
-def state_shapes(net: snnjax.Network) -> Any:
+def state_shapes(net: snnjax.Network):
     return jax.eval_shape(lambda params: net.initial_state(params, BATCH), shapes(net))
 
 
@@ -189,7 +189,7 @@ def state_shapes(net: snnjax.Network) -> Any:
 def only_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     """What passes the checks of `apply` is not run."""
 
-    def run(running: Any, arrays: Any, *_: Any) -> Results:
+    def run(running, arrays, *_) -> Results:
         signals = {name: jnp.zeros((STEPS, BATCH, 3)) for name in running.read}
         return Results(signals, {}, {}, {}, dict(arrays.state), {})
 
@@ -364,7 +364,7 @@ def test_online_rules_refuse_the_carry_of_another_network(name: str) -> None:
     nets = [NETWORKS[each] for each in ("lif", "adlif")]
     learners = [RULES[name](net, squared) for net in nets]
 
-    def step(params: Params, other: Any) -> Any:
+    def step(params: Params, other):
         carry = learners[1].init(other, BATCH)
         return learners[0].step(params, carry, jnp.ones((BATCH, INPUTS)), jnp.ones((BATCH, 3)))
 

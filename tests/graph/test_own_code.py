@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.typing import DTypeLike
 
 from snnjax import (
     LIFLayer,
@@ -53,7 +54,7 @@ from tests.ops.common import jit
 class Ramp(Surrogate):
     """A derivative of one's own under the name of another."""
 
-    def derivative(self, x: Any) -> Any:
+    def derivative(self, x):
         return jnp.maximum(1 - jnp.abs(x), 0)
 
 
@@ -61,14 +62,14 @@ RAMP = Ramp("superspike", 10.0)
 FIRST, NEURON = "layer_0/connection", "layer_0/neuron"
 
 
-def net_of(neuron: neurons.Neuron, readout: Any = None) -> Any:
+def net_of(neuron: neurons.Neuron, readout=None):
     return network(INPUTS, [layer(8, neuron, capacity=8)], leaky_readout(3) if readout is None else readout)
 
 
 PARAMS = initial(net_of(neurons.lif()))
 
 
-def run(neuron: neurons.Neuron, readout: Any = None) -> Any:
+def run(neuron: neurons.Neuron, readout=None):
     net = net_of(neuron, readout)
     return jit(with_gradients(net.apply))(PARAMS, net.initial_state(PARAMS, BATCH), random_spikes(0.5))
 
@@ -84,10 +85,10 @@ def test_replaced_surrogate_is_that_of_the_fused_op() -> None:
 def test_own_integrate_and_fire_are_called() -> None:
     plain = neurons.lif()
 
-    def integrate(params: Params, state: State, inputs: jax.Array) -> Any:
+    def integrate(params: Params, state: State, inputs: jax.Array):
         return plain.advance(params, state, inputs + 100)
 
-    def fire(state: State, spikes: jax.Array) -> Any:
+    def fire(state: State, spikes: jax.Array):
         return state._replace(v=jnp.full_like(spikes, -1e6))
 
     always = run(dataclasses.replace(plain, integrate=integrate))[0][0]
@@ -108,7 +109,7 @@ def test_own_readout_is_called() -> None:
 
 
 @pytest.mark.parametrize("neuron", [neurons.lif, neurons.adaptive_lif])
-def test_own_derivative_is_that_of_the_kernels_too(neuron: Any) -> None:
+def test_own_derivative_is_that_of_the_kernels_too(neuron) -> None:
     net = net_of(neuron(surrogate=RAMP))
     params = initial(net)
     gradients = [
@@ -146,17 +147,17 @@ def test_kernels_by_name_refuse_a_derivative_that_they_do_not_know(op: str) -> N
 def test_own_pieces_of_another_form_are_refused() -> None:
     plain = neurons.lif()
 
-    def coarse(state: State, spikes: Signal) -> Any:
+    def coarse(state: State, spikes: Signal):
         return jax.tree.map(lambda leaf: leaf.astype(jnp.float16), state)
 
-    def summed(*given: Any) -> Any:
+    def summed(*given):
         membrane, threshold, state = plain.advance(*given)
         return membrane.sum(axis=-1), threshold, state
 
-    def without_threshold(*given: Any) -> Any:
+    def without_threshold(*given):
         return plain.advance(*given)[0]
 
-    def without_state(*given: Any) -> Any:
+    def without_state(*given):
         return plain.advance(*given)[:2]
 
     three = "Neuron: `integrate` must return membrane, threshold and state, got "
@@ -187,9 +188,7 @@ class Difference(blocks.Block):
 
     kind, num_signals = "difference", 2
 
-    def apply(
-        self, params: Params, state: State, stats: Stats, *signals: Any, shapes: Any, context: Any
-    ) -> Any:
+    def apply(self, params: Params, state: State, stats: Stats, *signals, shapes, context):
         first, second = signals
         return blocks.BlockResult(first - second)
 
@@ -200,9 +199,7 @@ class Double(blocks.Block):
 
     kind = "double"
 
-    def apply(
-        self, params: Params, state: State, stats: Stats, *signals: Any, shapes: Any, context: Any
-    ) -> Any:
+    def apply(self, params: Params, state: State, stats: Stats, *signals, shapes, context):
         return blocks.BlockResult(2 * signals[0])
 
 
@@ -211,7 +208,7 @@ class Double(blocks.Block):
     [(parallel(a=[], b=Double(), join=Difference()), -1), (residual(Double(), join=Difference()), 1)],
     ids=["parallel", "residual"],
 )
-def test_own_block_joins_branches(container: Any, factor: int) -> None:
+def test_own_block_joins_branches(container, factor: int) -> None:
     inputs = random_spikes(0.5)
     output, _ = network(INPUTS, [container]).apply({}, None, inputs)
     np.testing.assert_array_equal(output.output, factor * inputs)
@@ -229,10 +226,10 @@ class Scale(blocks.Linear):
 
     kind = "scale"
 
-    def weights_shape(self, shape: Any) -> Any:
+    def weights_shape(self, shape):
         return 1, shape[0]
 
-    def product(self, weights: Any, x: Any, shape: Any, implementation: Any) -> Any:
+    def product(self, weights, x, shape, implementation):
         return x * weights[None]
 
 
@@ -256,9 +253,7 @@ class Threshold(blocks.Block):
     def drive(self) -> float:
         return 1.0
 
-    def apply(
-        self, params: Params, state: State, stats: Stats, *signals: Any, shapes: Any, context: Any
-    ) -> Any:
+    def apply(self, params: Params, state: State, stats: Stats, *signals, shapes, context):
         return blocks.BlockResult(spike(signals[0] - 1, superspike()))
 
 
@@ -267,7 +262,7 @@ def test_own_neurons_are_counted_listed_and_scaled_without_a_word_of_theirs() ->
     inputs, lengths = random_spikes(0.5), np.array([20, 4, 0])
     params = net.init(jax.random.key(0), inputs, target_activity=0.25)
 
-    def run(params: Params) -> Any:
+    def run(params: Params):
         output, _ = net.apply(params, None, inputs, lengths=lengths, record="spikes")
         return jnp.sum(output.activity["threshold_0"]), output
 
@@ -286,7 +281,7 @@ def test_own_neurons_are_counted_listed_and_scaled_without_a_word_of_theirs() ->
 class OwnDense(Dense):
     """Dense weights with a product of one's own."""
 
-    def op(self, shape: Any) -> Any:
+    def op(self, shape):
         return None
 
 
@@ -296,11 +291,11 @@ class Gain(Double):
 
     kind = "gain"
 
-    def init(self, key: Any, *shapes: Any, dtype: Any) -> Any:
+    def init(self, key, *shapes, dtype: DTypeLike):
         return jnp.ones(shapes[0], dtype)
 
 
-def loss(output: Any, *targets: Any, lengths: Any = None) -> Any:
+def loss(output, *targets, lengths=None):
     return jnp.sum(output)
 
 
@@ -313,15 +308,13 @@ class Returns(blocks.Block):
     shape: Any = (3, 8)
     is_counting: bool = True
 
-    def out_shape(self, *shapes: Any) -> Any:
+    def out_shape(self, *shapes):
         return self.shape
 
-    def initial_state(self, params: Params, stats: Stats, batch: int, *shapes: Any) -> Any:
+    def initial_state(self, params: Params, stats: Stats, batch: int, *shapes):
         return {"count": jnp.zeros(batch)} if self.is_counting else None
 
-    def apply(
-        self, params: Params, state: State, stats: Stats, *signals: Any, shapes: Any, context: Any
-    ) -> Any:
+    def apply(self, params: Params, state: State, stats: Stats, *signals, shapes, context):
         return self.make(signals[0].reshape(-1, 2, 3, 8), state)
 
 
@@ -404,12 +397,10 @@ def test_the_neurons_of_an_own_block_may_be_on_one_axis() -> None:
 class Averages(Sums):
     """A running average of the means of calls."""
 
-    def initial_stats(self, key: Any, *shapes: Any) -> Any:
+    def initial_stats(self, key, *shapes):
         return jnp.float32(0)
 
-    def apply(
-        self, params: Params, state: State, stats: Stats, *signals: Any, shapes: Any, context: Any
-    ) -> Any:
+    def apply(self, params: Params, state: State, stats: Stats, *signals, shapes, context):
         return Result(signals[0], state, 0.9 * stats + 0.1 * jnp.mean(signals[0]))
 
 
@@ -431,7 +422,7 @@ class CarriedAverages(Averages):
     ],
     ids=lambda own: type(own).__name__,
 )
-def test_chunks_change_nothing_about_own_blocks(block: Any, end: Any, stats: Stats, loops: int) -> None:
+def test_chunks_change_nothing_about_own_blocks(block, end, stats: Stats, loops: int) -> None:
     net = network(1, [block])
     given = net.initial_stats(jax.random.key(0))
     run = lambda x, chunk: net.apply({}, None, x, stats=given, chunk=chunk)  # noqa: E731
@@ -499,7 +490,7 @@ def test_what_cannot_look_into_own_blocks_refuses_them_by_name(
     ],
     ids=lambda block: block.kind,
 )
-def test_a_block_alone_refuses_to_run_without_what_it_learns_or_draws(block: Any) -> None:
+def test_a_block_alone_refuses_to_run_without_what_it_learns_or_draws(block) -> None:
     shape = (4, 2)
     held = {
         "params": block.init(jax.random.key(0), shape, dtype=jnp.float32),

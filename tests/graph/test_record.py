@@ -1,7 +1,6 @@
 """What `apply` records on request: spikes, and the membranes that they are taken from."""
 
 import functools
-from typing import Any
 
 import chex
 import jax
@@ -78,7 +77,7 @@ def test_recorded_spikes_are_membranes_above_the_threshold(chunk: int | None) ->
 
 
 @pytest.mark.parametrize("record", [(), "spikes", "membranes", ("spikes", "membranes")])
-def test_nothing_is_recorded_that_was_not_asked_for(record: Any) -> None:
+def test_nothing_is_recorded_that_was_not_asked_for(record) -> None:
     params = initial(ONE)
     output, _ = jax.eval_shape(lambda: ONE.apply(params, None, jnp.ones((2, 1, 1)), record=record))
     assert (NEURON in output.recorded) == ("spikes" in record)
@@ -86,7 +85,7 @@ def test_nothing_is_recorded_that_was_not_asked_for(record: Any) -> None:
 
 
 @pytest.mark.parametrize("neuron", [neurons.lif(), neurons.adlif()], ids=["fused", "layers"])
-def test_a_diverged_run_shows_in_the_state_alone(neuron: Any) -> None:
+def test_a_diverged_run_shows_in_the_state_alone(neuron) -> None:
     net = network(INPUTS, [layer(8, neuron, capacity=4), layer(6, neuron)], leaky_readout(3))
     params, inputs = initial(net), random_spikes(0.3).at[4, 1, 0].set(jnp.nan)
     run = jax.jit(lambda params, x: net.apply(params, None, x))

@@ -27,7 +27,7 @@ def spikes_of(*shape: int) -> jax.Array:
     return jnp.asarray(np.random.default_rng(0).random(shape) < 0.4, jnp.float32)
 
 
-def _back(**options: Any) -> Any:
+def _back(**options):
     return snnjax.dense(HIDDEN, bias=False, **options)
 
 
@@ -64,10 +64,10 @@ def network_of(name: str) -> snnjax.Network:
     return snnjax.network(INPUTS, [BEFORE[name][0]()], snnjax.leaky_readout(2))
 
 
-def results(net: snnjax.Network, params: Params, stats: Stats, **options: Any) -> dict[str, Any]:
+def results(net: snnjax.Network, params: Params, stats: Stats, **options) -> dict[str, Any]:
     """What the checkpoints hold besides params and stats."""
 
-    def loss(params: Params) -> Any:
+    def loss(params: Params):
         out, state = net.apply(params, None, spikes_of(STEPS, BATCH, INPUTS), stats=stats, **options)
         rates = sum(jnp.sum(each**2) for each in out.activity.values())
         return jnp.sum(out.output**2) + rates, (out.output, state)
@@ -104,21 +104,21 @@ def spike(distance: jax.Array) -> jax.Array:
 spike.defvjp(lambda x: (spike(x), x), lambda x, g: (g / (1 + 10 * jnp.abs(x)) ** 2,))
 
 
-def lif(v: Any, s: Any, current: Any) -> Any:
+def lif(v, s, current):
     v = 0.9 * (v - jax.lax.stop_gradient(s)) + 0.1 * current
     return v, spike(v - 1)
 
 
-def by_hand(params: Params, x: Any, first: int) -> tuple[Any, Any]:
+def by_hand(params: Params, x, first: int) -> tuple[Any, Any]:
     """A low layer that receives the spikes of `first` steps before of a recurrent one above it."""
 
-    def weights(name: str) -> Any:
+    def weights(name: str):
         return params[name].weights
 
-    def bias(name: str) -> Any:
+    def bias(name: str):
         return params[f"{name}/connection"].bias[None]
 
-    def step(carry: Any, x: Any) -> Any:
+    def step(carry, x):
         v, s, u, tops, y = carry
         current = x @ weights("low/connection") + bias("low") + tops[0] @ weights("low/recurrent")
         v, s = lif(v, s, current)
@@ -132,7 +132,7 @@ def by_hand(params: Params, x: Any, first: int) -> tuple[Any, Any]:
     return jax.lax.scan(step, start, x)[1]
 
 
-def feedback(steps: int = 1, **options: Any) -> snnjax.Network:
+def feedback(steps: int = 1, **options) -> snnjax.Network:
     low = snnjax.layer(HIDDEN, recurrent=[blocks.late("top", 3, steps=steps), _back()], **options).named(
         "low"
     )
@@ -141,7 +141,7 @@ def feedback(steps: int = 1, **options: Any) -> snnjax.Network:
     )
 
 
-def loud(net: snnjax.Network) -> Any:
+def loud(net: snnjax.Network):
     """Params with which about every third neuron spikes in a step."""
     scaled = {1: lambda leaf: leaf + 0.3, 2: lambda leaf: 2 * leaf}
     return jax.tree.map(lambda leaf: scaled[leaf.ndim](leaf), net.init(KEY))
@@ -154,14 +154,14 @@ def test_feedback_from_above_is_a_scan_by_hand(steps: int, implementation: str |
     net, x = feedback(steps), spikes_of(12, BATCH, INPUTS)
     params = loud(net)
 
-    def total(y: Any, rates: Any) -> Any:
+    def total(y, rates):
         return jnp.sum(y**2) + jnp.sum(rates**2)
 
-    def ours(params: Params, x: Any) -> Any:
+    def ours(params: Params, x):
         out, _ = net.apply(params, None, x, implementation=implementation)
         return total(out.output, out.activity["low/neuron"]), out.output
 
-    def theirs(params: Params, x: Any) -> Any:
+    def theirs(params: Params, x):
         y, spikes = by_hand(params, x, steps)
         return total(y, jnp.mean(spikes, axis=0)), y
 
@@ -188,7 +188,7 @@ def test_a_loop_works_as_any_other_part_of_a_network() -> None:
     out, _ = net.apply(params, None, x)
     assert all(0.05 < float(jnp.mean(each)) < 0.6 for each in out.activity.values())
 
-    def run(params: Params, **options: Any) -> Any:
+    def run(params: Params, **options):
         options = {"lengths": LENGTHS, "train": True, "key": KEY} | options
         out, state = net.apply(params, None, x, **options)
         return jnp.sum(out.output**2), (out.output, state)
@@ -204,7 +204,7 @@ def test_a_loop_works_as_any_other_part_of_a_network() -> None:
     mesh, spec = jax.sharding.Mesh(jax.devices()[:1], ("rows",)), jax.sharding.PartitionSpec
     specs = {"in_specs": (spec(), spec(None, "rows")), "out_specs": spec()}
 
-    def of_rows(params: Params, x: Any) -> Any:
+    def of_rows(params: Params, x):
         return jax.lax.psum(jnp.sum(net.apply(params, None, x)[0].output ** 2), "rows")
 
     sharded = jit(jax.grad(lambda params: jax.shard_map(of_rows, mesh=mesh, **specs)(params, x)))(params)

@@ -1,7 +1,5 @@
 """Weights that are functions of weights: products, gradients, initial scale, folding, counts and messages."""
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -27,7 +25,7 @@ def masked(weights: jax.Array) -> jax.Array:
 FUNCTIONS = {"standardized": blocks.standardized, "dale": dale, "masked": masked}
 
 
-def root_mean_square(array: Any) -> float:
+def root_mean_square(array) -> float:
     return float(jnp.sqrt(jnp.mean(array**2)))
 
 
@@ -40,7 +38,7 @@ def test_network_computes_with_what_the_function_makes_and_learns_through_it(nam
     )
     params, inputs = initial(net), random_spikes(0.5)
 
-    def loss(params: Params, net: Any, is_made: bool) -> jax.Array:
+    def loss(params: Params, net, is_made: bool) -> jax.Array:
         own = params["layer_0/connection"]
         if is_made:
             params = params | {"layer_0/connection": own._replace(weights=function(own.weights))}

@@ -42,7 +42,7 @@ NONE = neurons.lif(reset="none", surrogate="triangle")
 LENGTHS = jnp.array([STEPS, 7, 0], jnp.int32)
 
 
-def plain(neuron: Any, readout: Any, **options: Any) -> Network:
+def plain(neuron, readout, **options) -> Network:
     capacity = options.get("capacity")
     first = dense(8, bias=options.pop("bias", True))
     return network(INPUTS, [layer(first, neuron, **options), layer(6, neuron, capacity=capacity)], readout)
@@ -127,14 +127,14 @@ CASES: dict[str, tuple[Network, dict[str, Any]]] = {
 }
 
 
-def somewhere(state: State) -> Any:
+def somewhere(state: State):
     """A state in the midst of a sequence: membranes around the threshold, and spikes of 0 and 1."""
     rng = np.random.default_rng(1)
 
     def draw(leaf: jax.Array) -> jax.Array:
         return jnp.asarray(rng.uniform(-0.5, 1.5, leaf.shape), leaf.dtype)
 
-    def fired(own: Any) -> Any:
+    def fired(own):
         """Spikes of 0 and 1, also those in transit."""
         spikes = lambda leaf: (draw(leaf) > 1).astype(leaf.dtype)  # noqa: E731
         return jax.tree.map(spikes, own) if isinstance(own, DelayState | LateState) else own
@@ -210,7 +210,7 @@ def test_few_rows_of_dense_layers_are_scanned_with_equal_results(
 
 
 @pytest.mark.parametrize("make", [neurons.lif, neurons.current_lif, neurons.integrate_and_fire])
-def test_a_path_names_the_conventions_of_other_libraries(make: Any) -> None:
+def test_a_path_names_the_conventions_of_other_libraries(make) -> None:
     neuron = make(reset_time="after_decay", spike_from="old", inclusive=True)
     paths = network(INPUTS, [layer(2, neuron)], leaky_readout(1)).paths.splitlines()
     switches = "reset_time='after_decay' and spike_from='old' and inclusive=True"
@@ -246,7 +246,7 @@ def test_both_ways_agree_in_bfloat16(capacity: int | None) -> None:
 @pytest.mark.parametrize(
     "neuron, listed", [(LEARNED, True), (AFTER, False)], ids=["fused, events", "scanned, dense"]
 )
-def test_what_stands_behind_the_end_has_no_influence(neuron: Any, listed: bool) -> None:
+def test_what_stands_behind_the_end_has_no_influence(neuron, listed: bool) -> None:
     net = network(INPUTS, [layer(8, neuron, capacity=3, recurrent=True)], leaky_readout(3, learn_decay=True))
     params = initial(net)
     run = jit(with_gradients(functools.partial(net.apply, lengths=LENGTHS, record="spikes")))
@@ -254,7 +254,7 @@ def test_what_stands_behind_the_end_has_no_influence(neuron: Any, listed: bool) 
     inputs = random_spikes(0.3)
     lists = SparseSpikes.from_dense(inputs, 6)
 
-    def with_padding(value: float) -> Any:
+    def with_padding(value: float):
         if not listed:
             return jnp.where(padded[:, :, None], value, inputs)
         return dataclasses.replace(lists, values=jnp.where(padded[:, :, None], value, lists.values))
@@ -273,7 +273,7 @@ def test_what_stands_behind_the_end_has_no_influence(neuron: Any, listed: bool) 
 
 
 @pytest.mark.parametrize("neuron", [LEARNED, AFTER], ids=["fused", "scanned"])
-def test_sequences_of_a_batch_do_not_meet(neuron: Any) -> None:
+def test_sequences_of_a_batch_do_not_meet(neuron) -> None:
     net = plain(neuron, leaky_readout(3), capacity=3, recurrent=True)
     params, inputs = initial(net), random_spikes(0.3)
     run = jit(lambda x, lengths: net.apply(params, net.initial_state(params, BATCH), x, lengths=lengths))
@@ -289,7 +289,7 @@ def test_sequences_of_a_batch_do_not_meet(neuron: Any) -> None:
 
 
 @pytest.mark.parametrize("neuron, chunk", [(LEARNED, None), (AFTER, 3)], ids=["fused", "scanned in chunks"])
-def test_no_steps_change_nothing(neuron: Any, chunk: int | None) -> None:
+def test_no_steps_change_nothing(neuron, chunk: int | None) -> None:
     net = plain(neuron, leaky_readout(3), capacity=3, recurrent=True)
     params = initial(net)
     state = somewhere(net.initial_state(params, BATCH))
@@ -321,7 +321,7 @@ def test_whole_number_inputs_equal_floats_layer_by_layer() -> None:
         ),
     ],
 )
-def test_implementation_reaches_every_op(neuron: Any, ops: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_implementation_reaches_every_op(neuron, ops: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """The forward and the backward pass of all; the products of the events, of the layers and of the readout."""
     net = plain(neuron, leaky_readout(3), capacity=3, recurrent=True)
     params, inputs = initial(net), SparseSpikes.from_dense(random_spikes(0.3), 6)
@@ -336,7 +336,7 @@ def test_implementation_reaches_every_op(neuron: Any, ops: set[str], monkeypatch
 
 
 @pytest.mark.parametrize("neuron", [LEARNED, neurons.adlif()], ids=["fused", "layers"])
-def test_implementation_that_is_unknown(neuron: Any) -> None:
+def test_implementation_that_is_unknown(neuron) -> None:
     net = plain(neuron, leaky_readout(3))
     with pytest.raises(ValueError) as error:
         jax.eval_shape(
@@ -363,7 +363,7 @@ def test_kernels_by_name_layer_by_layer(name: str) -> None:
     net = plain(AFTER, leaky_readout(3), **options)
     params = initial(net)
 
-    def loss(params: Params, name: str) -> Any:
+    def loss(params: Params, name: str):
         output, _ = net.apply(params, None, inputs, implementation=name)
         return jnp.sum(output.output**2), output
 
@@ -378,7 +378,7 @@ def test_a_scanned_layer_is_traced_once_for_all_calls_outside_of_jit() -> None:
     """Else each call would compile it again."""
     traced, given = [], neurons.izhikevich()
 
-    def integrate(*arguments: Any) -> Any:
+    def integrate(*arguments):
         traced.append(arguments)
         return given.advance(*arguments)
 
@@ -406,7 +406,7 @@ def test_scanned_layers_run_on_shares_of_a_batch() -> None:
     )
     params, inputs = initial(net), random_spikes(0.3, steps=5, batch=4)
 
-    def run(params: Params, inputs: Signal, lengths: Any) -> Any:
+    def run(params: Params, inputs: Signal, lengths):
         return net.apply(params, None, inputs, lengths=lengths, implementation="composed")[0].output
 
     mesh = jax.make_mesh((4,), ("batch",), (jax.sharding.AxisType.Auto,))
@@ -433,17 +433,17 @@ def test_gradients_of_params_that_shares_of_a_batch_close_over() -> None:
     mesh = jax.make_mesh((4,), ("batch",), (jax.sharding.AxisType.Auto,))
     columns, whole, rows = PartitionSpec(None, "batch"), PartitionSpec(), PartitionSpec("batch")
 
-    def loss(params: Params, inputs: Signal) -> Any:
+    def loss(params: Params, inputs: Signal):
         return jnp.sum(net.apply(params, None, inputs)[0].output ** 2)
 
-    def shared(run: Any, out_specs: Any) -> Any:
+    def shared(run, out_specs):
         return jax.shard_map(run, mesh=mesh, in_specs=(columns,), out_specs=out_specs)(inputs)
 
-    def own_share(params: Params, inputs: Signal) -> Any:
+    def own_share(params: Params, inputs: Signal):
         own = jax.tree.map(lambda leaf: jax.lax.pcast(leaf, "batch", to="varying"), params)
         return jax.tree.map(lambda leaf: leaf[None], jax.grad(loss)(own, inputs))
 
-    def gradients(params: Params) -> Any:
+    def gradients(params: Params):
         outside = jax.grad(lambda own: shared(lambda x: jax.lax.psum(loss(own, x), "batch"), whole))(params)
         inside = shared(lambda x: jax.grad(loss)(params, x), whole)
         return outside, inside, shared(lambda x: own_share(params, x), rows)

@@ -2,7 +2,6 @@
 
 import functools
 import warnings
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -77,7 +76,7 @@ TEXT = (
 )
 
 
-def warned(call: Any) -> list[str]:
+def warned(call) -> list[str]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         call()
@@ -92,7 +91,7 @@ def test_one_that_is_not_below_the_threshold_gives_a_warning() -> None:
     net = network(INPUTS, [layer(8, low, capacity=4), layer(8, low)], leaky_readout(3))
     params, inputs = initial(net), random_spikes(0.3)
 
-    def apply(params: Params, second: Any) -> Any:
+    def apply(params: Params, second):
         return jax.eval_shape(lambda x: net.apply(params, None, x, second_threshold=second), inputs)
 
     traced = functools.partial(jax.eval_shape, apply)
@@ -107,7 +106,7 @@ def test_one_that_is_not_below_the_threshold_gives_a_warning() -> None:
 
 
 @pytest.mark.parametrize("second", ["0.5", True, jnp.float32(0.5), np.full(8, 0.5)])
-def test_one_of_a_layer_is_a_number(second: Any) -> None:
+def test_one_of_a_layer_is_a_number(second) -> None:
     """Others are no part of a network that is compared and hashed; they may be passed on to its runs."""
     with pytest.raises(ValueError) as error:
         spiking(capacity=4, second_threshold=second)

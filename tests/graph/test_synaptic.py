@@ -22,11 +22,11 @@ INPUT = jnp.asarray(np.random.default_rng(0).random((STEPS, BATCH, INPUTS)) < 0.
 NAME, BACK = "layer_0/connection", "layer_0/recurrent"
 
 
-def network(connection: Any, **options: Any) -> snnjax.Network:
+def network(connection, **options) -> snnjax.Network:
     return snnjax.network(INPUTS, [snnjax.layer(connection, **options)], snnjax.leaky_readout(4))
 
 
-def total(net: snnjax.Network, params: Params, stats: Stats, **options: Any) -> Any:
+def total(net: snnjax.Network, params: Params, stats: Stats, **options):
     out, state = net.apply(params, None, INPUT, stats=stats, lengths=jnp.array([8, 5, 0]), **options)
     return jnp.sum(out.output**2) + jnp.sum(out.activity["layer_0/neuron"]), state
 
@@ -48,13 +48,13 @@ CONNECTIONS = {
 @pytest.mark.parametrize(
     "make, capacity", [*zip(CONNECTIONS.values(), (None, 3, 3, None), strict=True)], ids=CONNECTIONS
 )
-def test_pieces_of_references_are_the_whole(make: Any, capacity: int | None) -> None:
+def test_pieces_of_references_are_the_whole(make, capacity: int | None) -> None:
     """Value, state and gradients: the state holds what is under way."""
     net = network(make(), capacity=capacity)
     stats = net.initial_stats(KEY)
     params = initial(net, INPUT, stats=stats, target_activity=0.2)
 
-    def of(**options: Any) -> Any:
+    def of(**options):
         run = lambda params: total(net, params, stats, **options)  # noqa: E731
         return jit(jax.value_and_grad(run, has_aux=True))(params)
 
@@ -100,7 +100,7 @@ def test_recurrent_delays_come_on_top_of_the_step() -> None:
     assert bool(jnp.any(with_feedback[first + 3 :] != without[first + 3 :]))
 
 
-def feedback_of(kind: str, least: int) -> Any:
+def feedback_of(kind: str, least: int):
     """Recurrent connections with the delays [2, 6]."""
     weights, delays = snnjax.dense(HIDDEN, bias=False), dict[str, Any](min_delay=least, initial=(2.0, 6.0))
     if kind == "axonal":
@@ -110,7 +110,7 @@ def feedback_of(kind: str, least: int) -> Any:
     )
 
 
-def late(params: Params) -> Any:
+def late(params: Params):
     """The params of delays from 0 on that are those of delays from 2 on."""
     (name,) = params.keys() & {BACK, f"{BACK}/axonal_0"}
     share = (2 + 4 * jax.nn.sigmoid(params[name].raw_delay)) / 6
@@ -134,7 +134,7 @@ def test_spikes_are_fed_back_for_as_many_steps_as_they_take(
     stats = nets[0].initial_stats(KEY)
     params = initial(nets[0], INPUT, target_activity=0.3, stats=stats)
 
-    def of(net: snnjax.Network, moved: Any, **options: Any) -> Any:
+    def of(net: snnjax.Network, moved, **options):
         run = lambda params: total(net, moved(params), stats, **options)[0]  # noqa: E731
         return jit(jax.value_and_grad(run))(params)
 
@@ -158,7 +158,7 @@ def test_a_recurrent_layer_is_the_same_fused_and_scanned(learn: bool, capacity: 
     stats, params = nets[0].initial_stats(KEY), initial(nets[0], INPUT, target_activity=0.3)
     biased = params | {BACK: params[BACK]._replace(bias=jnp.zeros(HIDDEN))}
 
-    def of(net: snnjax.Network, params: Params, **options: Any) -> Any:
+    def of(net: snnjax.Network, params: Params, **options):
         run = lambda params: total(net, params, stats, **options)  # noqa: E731
         (value, state), g = jit(jax.value_and_grad(run, has_aux=True))(params)
         return value, state, g[BACK].weights, g[BACK].raw_delay, g["layer_0/connection"]
@@ -189,7 +189,7 @@ def test_what_cannot_be_is_refused() -> None:
         ValueError, match=r"synaptic: `connection` must be dense or sparse, got .*axonal\(max_delay\)"
     ):
         snnjax.synaptic(snnjax.conv1d(2, 3), 4)
-    refused: Any = (
+    refused = (
         ({"initial": 5}, r"`initial` must be a number or a range .* from 0 to 4, got 5"),
         ({"min_delay": 1, "initial": 0}, r"`initial` must be a number or a range .* from 1 to 4, got 0"),
         ({"min_delay": 4}, r"`min_delay` must be below max_delay, 4, got 4"),

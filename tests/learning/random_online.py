@@ -14,7 +14,7 @@ from snnjax.blocks.linear import LinearParams
 from snnjax.data import Batch
 from snnjax.graph.layers import layers_of
 from snnjax.train.online import online_gradients
-from tests.numbers import assert_close
+from tests.numbers import assert_close, picker
 from tests.ops.common import jit
 
 # Relative to the largest entry of a gradient: sums of a few hundred terms in float64.
@@ -36,7 +36,7 @@ class Form(NamedTuple):
 
 def random_form(rng: np.random.Generator) -> Form:
     """Any form."""
-    pick = lambda *choices: choices[int(rng.integers(len(choices)))]  # noqa: E731
+    pick = picker(rng)
     rule = pick(*RULES)
     name = rule.removeprefix("padded ")
     # OSTL and OTTT know no memory of the readout; its membrane is then the last layer.

@@ -51,7 +51,7 @@ def test_gradient_equals_finite_differences_of_the_times() -> None:
         shares = jnp.asarray(np.random.default_rng(1).normal(size=(3, 8)))
 
         @jax.jit
-        def loss(times: Any, weights: Any) -> Any:
+        def loss(times, weights):
             out = first_spike_times(times, weights)
             return jnp.sum(jnp.where(jnp.isfinite(out), shares * out, 0))
 
@@ -74,7 +74,7 @@ def response(passed: Decimal, membrane: Decimal, synapse: Decimal) -> Decimal:
     return synapse / (membrane - synapse) * decays
 
 
-def summed(out: float, times: Any, weights: Any, constants: tuple[float, float]) -> tuple[Any, Decimal]:
+def summed(out: float, times, weights, constants: tuple[float, float]) -> tuple[Any, Decimal]:
     """The responses to each input at `out`, and the membrane's slope there."""
     membrane, synapse = map(Decimal, constants)
     passed = [Decimal(out) - Decimal(float(each)) for each in times]
@@ -111,7 +111,7 @@ def test_times_and_gradients_are_exact_for_any_time_constants(
         times = np.asarray(given[0][0], np.float64)  # as rounded
         weights = np.asarray(given[1], np.float64)
 
-        def run(times: Any, weights: Any) -> Any:
+        def run(times, weights):
             out = first_spike_times(times, weights, membrane_time=membrane, synapse_time=synapse)
             return jnp.sum(out), out
 

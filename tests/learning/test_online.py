@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.typing import DTypeLike
 
 from snnjax import conv1d, layer, leaky_readout, losses, network, neurons, online, spiking_readout
 from snnjax._types import Params, Signal
@@ -40,20 +41,20 @@ RULES = {
 RULES_OF_TRACES = [name for name in RULES if name != "truncated"]
 
 
-def squared(output: Any, targets: Any) -> Any:
+def squared(output, targets):
     return jnp.mean((output - targets) ** 2)
 
 
-def stream(dtype: Any = jnp.float32) -> tuple[Any, Any]:
+def stream(dtype: DTypeLike = jnp.float32) -> tuple[Any, Any]:
     rng = np.random.default_rng(0)
     inputs = 3.0 * (rng.random((STEPS, BATCH, INPUTS)) < 0.5)
     return jnp.asarray(inputs, dtype), jnp.asarray(rng.random((STEPS, BATCH, OUTPUTS)), dtype)
 
 
-def summed(learner: online.Learner, params: Params, inputs: Signal, targets: Any) -> tuple[Any, Any, Any]:
+def summed(learner: online.Learner, params: Params, inputs: Signal, targets) -> tuple[Any, Any, Any]:
     """The last carry, the sum of the gradients of all steps, and the outputs."""
 
-    def step(carry: Any, xs: Any) -> tuple[Any, Any]:
+    def step(carry, xs) -> tuple[Any, Any]:
         carry, gradients, output = learner.step(params, carry, *xs)
         return carry, (gradients, output)
 
@@ -62,7 +63,7 @@ def summed(learner: online.Learner, params: Params, inputs: Signal, targets: Any
     return carry, jax.tree.map(lambda each: jnp.sum(each, axis=0), gradients), outputs
 
 
-def weights_alone(params: Params) -> Any:
+def weights_alone(params: Params):
     """Those of connections, recurrent ones included."""
     return {name: own for name, own in params.items() if isinstance(own, LinearParams)}
 
@@ -95,13 +96,13 @@ def test_rule_equals_back_propagation_through_time(name: str) -> None:
     chex.assert_trees_all_close(gradients, expected, rtol=1e-8, atol=1e-8, strict=True)
 
 
-def penalty(rates: Any, targets: Any) -> Any:
+def penalty(rates, targets):
     """Of neurons below and above bounds, and of the population; the targets scale it, so they must arrive."""
     above = losses.activity_upper_bound(rates, 0.2, over="neurons") + losses.activity_upper_bound(rates, 0.1)
     return (above + losses.activity_lower_bound(rates, 0.3)) * jnp.sum(targets)
 
 
-def pull_of(rates: Any, targets: Any) -> Any:
+def pull_of(rates, targets):
     return jax.lax.stop_gradient(jax.grad(lambda each: penalty((each,), targets))(rates))
 
 
@@ -118,7 +119,7 @@ def test_penalty_equals_back_propagation_from_spikes_weighted_by_its_derivative(
         params = net.init(jax.random.key(0), dtype=jnp.float64)
 
         def objective(params: Params) -> tuple[Any, Any]:
-            def step(carry: Any, xs: Any) -> Any:
+            def step(carry, xs):
                 state, rates, number = carry
                 x, target = xs
                 output, state = net.apply(params, state, x[None])
@@ -168,7 +169,7 @@ def test_penalty_is_exact_if_the_estimates_are_the_rates(name: str) -> None:
         expected, activity = jit(jax.grad(whole, has_aux=True))(params)
         learner = make(net, lambda *_: 0.0, penalty=penalty, rate_window=many)
 
-        def init(params: Params, batch: int) -> Any:
+        def init(params: Params, batch: int):
             carry = learner.init(params, batch)
             return carry._replace(rates=carry.rates._replace(means=activity, steps=jnp.int32(many)))
 
@@ -198,7 +199,7 @@ def test_recurrent_layers_learn_by_random_feedback() -> None:
     feedback = online.random_feedback(jax.random.key(1), net)
     learner = online.eprop(net, squared, feedback=feedback)
 
-    def descend(params: Params, _: Any) -> tuple[Any, Any]:
+    def descend(params: Params, _) -> tuple[Any, Any]:
         _, gradients, outputs = summed(learner, params, inputs, targets)
         return jax.tree.map(lambda p, g: p - 0.01 * g, params, gradients), squared(outputs, targets)
 
@@ -229,7 +230,7 @@ WRONG_INPUTS = (
 LAST_STEPS = functools.partial(online.truncated, window=2)
 
 
-def one_step(rule: Any) -> None:
+def one_step(rule) -> None:
     net = network(6, [layer(5)], spiking_readout(2))
     params, learner = net.init(jax.random.key(0)), rule(net, squared)
     learner.step(params, learner.init(params, 6), jnp.ones((6, 1)), jnp.zeros((6, 2)))
@@ -265,7 +266,7 @@ def one_step(rule: Any) -> None:
         *((functools.partial(one_step, rule), WRONG_INPUTS) for rule in (online.ostl, LAST_STEPS)),
     ],
 )
-def test_networks_that_do_not_fit_are_refused(make: Any, message: str) -> None:
+def test_networks_that_do_not_fit_are_refused(make, message: str) -> None:
     with pytest.raises(ValueError) as caught:
         make()
     assert str(caught.value).startswith(message)

@@ -104,7 +104,7 @@ def test_weights_that_are_not_plastic_stay(synapses: Synapses | None) -> None:
     silent, fires = SparseSpikes.from_ids(jnp.array([3]), 3), SparseSpikes.from_ids(jnp.array([0, 1]), 2)
     chosen = jnp.array([[True, False], [False, True], [False, True]]).reshape(weights.shape)
     rule = STDP(rates=(0.125, 0.0), bounds=(-1.0, 2.0))
-    given: Any = (weights, traces, silent, fires)
+    given = (weights, traces, silent, fires)
     after, _ = stdp(*given, rule=rule._replace(plastic=chosen), synapses=synapses)
     everything, _ = stdp(*given, rule=rule, synapses=synapses)
     assert jnp.all(everything != weights)

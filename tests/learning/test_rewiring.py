@@ -1,6 +1,5 @@
 """`prune` and `regrow`: as many synapses as before, where they should be."""
 
-from collections.abc import Callable
 from typing import Any
 
 import hypothesis
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 
 from snnjax import Synapses, prune, regrow
+from tests.errors.refusals import refusals
 
 NEURONS, TARGETS = 5, 7
 step = jax.jit(lambda synapses, arrays, kept, scores: regrow(synapses, arrays, kept, scores))
@@ -67,40 +67,25 @@ def test_nothing_grows_where_it_must_not() -> None:
 SYNAPSES = Synapses.from_mask(np.ones((2, 3), bool))
 NOTHING: Any = None
 WEIGHTS, KEPT, SCORES = jnp.zeros(6), jnp.ones(6, bool), jnp.zeros((2, 3))
-ERRORS: list[tuple[Callable[[], Any], str]] = [
-    (
-        lambda: prune(WEIGHTS[None], 0.5),
-        "prune: `weights` must have shape [synapses], got [1, 6]. Pass those of one connection.",
+REFUSED = {
+    "prune: `weights` must have shape [synapses], got [1, 6]. Pass those of one connection.": lambda: prune(
+        WEIGHTS[None], 0.5
     ),
-    (
-        lambda: prune(WEIGHTS, 1.5),
-        "prune: `fraction` must be between 0 and 1, got 1.5. Pass the share of synapses to prune, such as 0.3.",
+    "prune: `fraction` must be between 0 and 1, got 1.5. "
+    "Pass the share of synapses to prune, such as 0.3.": lambda: prune(WEIGHTS, 1.5),
+    "regrow: `synapses` must be Synapses, got None. Pass those of the connection.": lambda: regrow(
+        NOTHING, WEIGHTS, KEPT, SCORES
     ),
-    (
-        lambda: regrow(NOTHING, WEIGHTS, KEPT, SCORES),
-        "regrow: `synapses` must be Synapses, got None. Pass those of the connection.",
+    "regrow: `arrays` must have shape [synapses] = [6], got [5]. Pass one for each synapse.": lambda: regrow(
+        SYNAPSES, WEIGHTS[1:], KEPT, SCORES
     ),
-    (
-        lambda: regrow(SYNAPSES, WEIGHTS[1:], KEPT, SCORES),
-        "regrow: `arrays` must have shape [synapses] = [6], got [5]. Pass one for each synapse.",
+    "regrow: `kept` must have shape [synapses] = [6], got [5]. Pass one for each synapse.": lambda: regrow(
+        SYNAPSES, WEIGHTS, KEPT[1:], SCORES
     ),
-    (
-        lambda: regrow(SYNAPSES, WEIGHTS, KEPT[1:], SCORES),
-        "regrow: `kept` must have shape [synapses] = [6], got [5]. Pass one for each synapse.",
+    "regrow: `kept` must be bool, got float32. Use prune.": lambda: regrow(
+        SYNAPSES, WEIGHTS, WEIGHTS, SCORES
     ),
-    (
-        lambda: regrow(SYNAPSES, WEIGHTS, WEIGHTS, SCORES),
-        "regrow: `kept` must be bool, got float32. Use prune.",
-    ),
-    (
-        lambda: regrow(SYNAPSES, WEIGHTS, KEPT, SCORES.T),
-        "regrow: `scores` must have shape [neurons, targets] = [2, 3], got [3, 2]. Pass one for each pair.",
-    ),
-]
-
-
-@pytest.mark.parametrize("call, message", ERRORS)
-def test_what_does_not_fit_is_refused(call: Callable[[], Any], message: str) -> None:
-    with pytest.raises(ValueError) as refused:
-        call()
-    assert str(refused.value) == message
+    "regrow: `scores` must have shape [neurons, targets] = [2, 3], got [3, 2]. "
+    "Pass one for each pair.": lambda: regrow(SYNAPSES, WEIGHTS, KEPT, SCORES.T),
+}
+test_what_does_not_fit_is_refused = refusals(REFUSED)

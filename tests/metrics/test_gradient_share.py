@@ -39,11 +39,11 @@ BANDS = jnp.array([0.1, 0.3, 1.0, jnp.inf])
 
 
 @functools.cache
-def compiled(net: Any, **options: Any) -> Any:
+def compiled(net, **options):
     return jit(functools.partial(metrics.gradient_share, net, **options))
 
 
-def tiny(*arguments: Any, **options: Any) -> jax.Array:
+def tiny(*arguments, **options) -> jax.Array:
     """A loss whose gradients are far within the range of float32, but not their squares."""
     return 1e-25 * losses.cross_entropy_sum(*arguments, **options)
 
@@ -79,17 +79,17 @@ def test_two_neurons_by_hand() -> None:
     assert not np.any(measure(params, *batch, bands=bands, second_thresholds=seconds).gradient_within)
 
 
-def constants_of(node: Any, params: Params) -> Any:
+def constants_of(node, params: Params):
     """The constants of the neurons of a node that are no numbers."""
     return node.block.neuron_params(params.get(node.name), None, (1,))
 
 
-def by_definition(net: Any, params: Params, inputs: Signal, lengths: Any, state: State) -> Any:
+def by_definition(net, params: Params, inputs: Signal, lengths, state: State):
     """The distances and gradients of each layer by name, ``[time, batch, neurons]``, by a loop over the steps."""
     *hidden, last = layers_of("by_definition", net)
     zeros = {own.neuron.name: jnp.zeros((*inputs.shape[:2], *own.out_shape)) for own in hidden}
 
-    def cost(offsets: Any) -> tuple[jax.Array, Any]:
+    def cost(offsets) -> tuple[jax.Array, Any]:
         x, distances = inputs, {}
         for own in hidden:
             name, (weights, bias) = own.neuron.name, params[own.connection.name]
@@ -197,7 +197,7 @@ def test_gradients_add_up_to_those_of_the_thresholds(kind: str) -> None:
         output, _ = net.apply(params, None, inputs, lengths=lengths)
         return losses.cross_entropy_sum(output.output, LABELS, lengths=lengths)
 
-    def measured(params: Params) -> Any:
+    def measured(params: Params):
         arguments = checked_call(net, params, None, None, inputs, lengths)
         return spike_gradients(net, *arguments, losses.cross_entropy_sum, LABELS)
 
@@ -213,11 +213,11 @@ def test_shares_are_what_networks_with_these_settings_keep() -> None:
     """In a single step of one sequence the gradient of the biases is that of the membranes."""
     inputs = 6 * random_spikes(0.5, 1, 1)
 
-    def build(cutoff: float = 0.0, **options: Any) -> Any:
+    def build(cutoff: float = 0.0, **options):
         neuron = neurons.lif(surrogate=surrogates.superspike(25.0, cutoff=cutoff))
         return network(INPUTS, [layer(64, neuron, **options)], leaky_readout(3))
 
-    def squared_norm(net: Any) -> Any:
+    def squared_norm(net):
         def cost(params: Params) -> jax.Array:
             output, _ = net.apply(params, None, inputs)
             return losses.cross_entropy_sum(output.output, LABELS[:1])
@@ -238,7 +238,7 @@ def test_shares_are_what_networks_with_these_settings_keep() -> None:
 
 
 @pytest.mark.parametrize("kind", [neurons.lif, neurons.adlif, "refractory"])
-def test_cutoff_and_capacity_are_left_out(kind: Any) -> None:
+def test_cutoff_and_capacity_are_left_out(kind) -> None:
     surrogate = surrogates.gaussian(cutoff=0.9)
     if kind == "refractory":
         neuron = neurons.refractory(neurons.lif(surrogate=surrogate), steps=1)
@@ -282,7 +282,7 @@ NET = network(INPUTS, [layer(4, neurons.refractory(ADLIF, steps=1))], leaky_read
         ({"loss": "mean"}, "`loss` must be a function, got 'mean'. Pass one of snnjax.losses."),
     ],
 )
-def test_what_cannot_be_measured_is_refused(options: Any, message: str) -> None:
+def test_what_cannot_be_measured_is_refused(options, message: str) -> None:
     options = {"loss": losses.cross_entropy_sum} | options
     with pytest.raises(ValueError) as error:
         metrics.gradient_share(NET, None, random_spikes(0.5), LABELS, **options)  # before anything runs

@@ -2,7 +2,6 @@
 
 import importlib
 import importlib.util
-from typing import Any
 
 import chex
 import jax
@@ -48,7 +47,7 @@ NETWORKS = {
 }
 
 
-def judged(model: Any, inputs: Signal, labels: Any, batch_size: int) -> Any:
+def judged(model, inputs: Signal, labels, batch_size: int):
     """The report of NeuroBench's harness."""
     torch, data = importlib.import_module("torch"), importlib.import_module("torch.utils.data")
     static = importlib.import_module("neurobench.metrics.static")

@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 
 from snnjax import neurons
 from snnjax._types import Params, State
@@ -31,15 +32,15 @@ class Model:
     fix: dict[str, bool] = dataclasses.field(default_factory=dict)
     spikes: bool = True
 
-    def build(self, **config: Any) -> neurons.Neuron:
+    def build(self, **config) -> neurons.Neuron:
         return self.factory(**(self.config | config))
 
-    def inputs(self, *shape: int, dtype: Any = jnp.float32, seed: int = 1) -> jax.Array:
+    def inputs(self, *shape: int, dtype: DTypeLike = jnp.float32, seed: int = 1) -> jax.Array:
         draws = jax.random.normal(jax.random.key(seed), shape, jnp.float32)
         return (self.mean + self.spread * draws).astype(dtype)
 
 
-def refractory_lif(**config: Any) -> neurons.Neuron:
+def refractory_lif(**config) -> neurons.Neuron:
     return neurons.refractory(neurons.lif(**config), steps=2)
 
 

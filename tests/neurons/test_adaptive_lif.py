@@ -13,7 +13,7 @@ from tests.neurons.models import unroll
 KEY = jax.random.key(0)
 
 
-def trace(inputs: list[float], **config: Any) -> list[tuple[float, float, float]]:
+def trace(inputs: list[float], **config) -> list[tuple[float, float, float]]:
     """(membrane, adaptation, spike) a step; both decays 0.5, strength 2, threshold 1, gain 1."""
     neuron = neurons.adaptive_lif(
         0.5, adaptation_decay=0.5, adaptation_strength=2.0, normalize=False, **config

@@ -1,14 +1,12 @@
 """`coba_lif`: constants by hand, and a refusal. Its equations are tested with `simulate`."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
 from snnjax import neurons
 
 
-def make(reversals: Any) -> neurons.SynapticLIF:
+def make(reversals) -> neurons.SynapticLIF:
     return neurons.coba_lif(
         tau=20.0,
         synaptic_taus=(5.0, 10.0),

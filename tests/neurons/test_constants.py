@@ -1,7 +1,5 @@
 """Decays from unconstrained numbers, and constants drawn with a key."""
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -107,7 +105,7 @@ def test_number_of_neurons_is_checked() -> None:
 
 
 @pytest.mark.parametrize("decay", [20.0, -0.1, float("nan"), jnp.array([0.5, 20.0])])
-def test_a_decay_outside_its_bounds_has_no_parameter(decay: Any) -> None:
+def test_a_decay_outside_its_bounds_has_no_parameter(decay) -> None:
     with pytest.raises(ValueError) as error:
         decay_to_raw(decay)
     found = decay if isinstance(decay, float) else 20.0

@@ -1,12 +1,11 @@
 """`cuba_lif`: constants by hand, and refusals. Its equations are tested with `simulate`."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pytest
 
 from snnjax import neurons
+from tests.errors.refusals import refusals
 
 GIVEN: dict[str, Any] = {
     "tau": 20.0,
@@ -41,48 +40,28 @@ def test_constants_may_be_of_each_neuron() -> None:
     assert cells.threshold.tolist() == [-50.0, -40.0]
 
 
-ERRORS: list[tuple[Callable[[], Any], str]] = [
-    (lambda: make(dt=0.0), "cuba_lif: `dt` must be above 0, got 0. Pass a length in ms."),
-    (
-        lambda: make(dt=np.ones(3)),
-        "cuba_lif: `dt` must be one number, got float64[3]. All neurons have steps of one length.",
+REFUSED = {
+    "cuba_lif: `dt` must be above 0, got 0. Pass a length in ms.": lambda: make(dt=0.0),
+    "cuba_lif: `dt` must be one number, got float64[3]. All neurons have steps of one length.": lambda: make(
+        dt=np.ones(3)
     ),
-    (
-        lambda: make(reset=(-60.0, -40.0)),
-        "cuba_lif: `reset` must be at most the threshold, -50, got -40. Do not swap the two.",
+    "cuba_lif: `reset` must be at most the threshold, -50, got -40. Do not swap the two.": lambda: make(
+        reset=(-60.0, -40.0)
     ),
-    (lambda: make(tau=-1.0), "cuba_lif: `tau` must be above 0, got -1. Pass a length in ms."),
-    (
-        lambda: make(synaptic_taus=(-1.0,)),
-        "cuba_lif: `synaptic_taus` must be at least 0, got -1. Pass a length in ms.",
+    "cuba_lif: `tau` must be above 0, got -1. Pass a length in ms.": lambda: make(tau=-1.0),
+    "cuba_lif: `synaptic_taus` must be at least 0, got -1. Pass a length in ms.": lambda: make(
+        synaptic_taus=(-1.0,)
     ),
-    (
-        lambda: make(synaptic_taus=5.0),
-        "cuba_lif: `synaptic_taus` must be a tuple of at least one entry, got 5.0. Pass one for each receptor, such as "
-        "(5.0, 10.0).",
+    "cuba_lif: `synaptic_taus` must be a tuple of at least one entry, got 5.0. "
+    "Pass one for each receptor, such as (5.0, 10.0).": lambda: make(synaptic_taus=5.0),
+    "cuba_lif: `synaptic_taus` must be of one number of neurons, got 2 and 3. "
+    "Pass one number or one a neuron.": lambda: make(synaptic_taus=(np.ones(2), np.ones(3))),
+    "cuba_lif: `rest` must be a finite number, or one for each neuron, that is known, got nan. "
+    "Pass a float outside of jit.": lambda: make(rest=np.nan),
+    "cuba_lif: `refractory` must be 0 or round to a step of 0.1 ms, got 0.05. "
+    "Use a smaller dt, or 0 for none.": lambda: make(refractory=(5.0, 0.05)),
+    "cuba_lif: `refractory` must be below 16777216 steps of dt, got 1e+10. Use a larger dt.": lambda: make(
+        refractory=1e9
     ),
-    (
-        lambda: make(synaptic_taus=(np.ones(2), np.ones(3))),
-        "cuba_lif: `synaptic_taus` must be of one number of neurons, got 2 and 3. Pass one number or one a neuron.",
-    ),
-    (
-        lambda: make(rest=np.nan),
-        "cuba_lif: `rest` must be a finite number, or one for each neuron, that is known, got nan. Pass a float "
-        "outside of jit.",
-    ),
-    (
-        lambda: make(refractory=(5.0, 0.05)),
-        "cuba_lif: `refractory` must be 0 or round to a step of 0.1 ms, got 0.05. Use a smaller dt, or 0 for none.",
-    ),
-    (
-        lambda: make(refractory=1e9),
-        "cuba_lif: `refractory` must be below 16777216 steps of dt, got 1e+10. Use a larger dt.",
-    ),
-]
-
-
-@pytest.mark.parametrize("call, message", ERRORS)
-def test_wrong_constant_is_refused(call: Callable[[], Any], message: str) -> None:
-    with pytest.raises(ValueError) as refused:
-        call()
-    assert str(refused.value) == message
+}
+test_wrong_constant_is_refused = refusals(REFUSED)

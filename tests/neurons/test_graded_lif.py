@@ -1,7 +1,6 @@
 """Graded spikes: the published equations, counts and activity, lists with values, and what is refused."""
 
 import re
-from typing import Any
 
 import chex
 import jax
@@ -26,11 +25,11 @@ NEURONS = {
 }
 
 
-def net_of(name: str, **options: Any) -> Any:
+def net_of(name: str, **options):
     return network(INPUTS, [layer(8, NEURONS[name], **options)], leaky_readout(2))
 
 
-def params_of(net: Any) -> Any:
+def params_of(net):
     """With currents for spikes of many values."""
     params = initial(net)
     own = params["layer_0/connection"]
@@ -72,7 +71,7 @@ def test_full_lists_equal_arrays_in_values_gradients_and_activity(name: str) -> 
     dense_net, lists = net_of(name), net_of(name, capacity=8, second_threshold=-1e9)
     params = params_of(dense_net)
 
-    def loss(params: Params, net: Any) -> Any:
+    def loss(params: Params, net):
         output, _ = net.apply(params, None, INPUT, lengths=LENGTHS, record="spikes")
         activity = output.activity["layer_0/neuron"]
         return jnp.sum(output.output**2) + jnp.sum(activity**2), output

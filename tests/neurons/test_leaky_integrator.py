@@ -1,12 +1,12 @@
 """Leaky integrators: a membrane and no spikes."""
 
 import re
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.typing import DTypeLike
 
 from snnjax import dense, leaky_readout, network, neurons
 
@@ -26,7 +26,7 @@ def test_output_is_the_membrane(normalize: bool, wanted: list[float]) -> None:
 
 
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
-def test_decay_of_1_sums_up_inputs_in_a_step_and_in_a_network(dtype: Any) -> None:
+def test_decay_of_1_sums_up_inputs_in_a_step_and_in_a_network(dtype: DTypeLike) -> None:
     neuron = neurons.leaky_integrator(decay=1, normalize=False)
     params = neuron.init(KEY, 3, dtype)
     inputs = jax.random.randint(KEY, (50, 2, 3), -3, 4).astype(dtype)  # whole numbers, whose sums are exact

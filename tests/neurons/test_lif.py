@@ -19,7 +19,7 @@ KEY = jax.random.key(0)
 HALF = LIFParams(jnp.zeros(1), jnp.ones(1))  # decay 0.5, threshold 1
 
 
-def one_step(v: float, x: float, **switches: Any) -> tuple[float, int]:
+def one_step(v: float, x: float, **switches) -> tuple[float, int]:
     neuron = neurons.lif(**({"normalize": False} | switches))
     state, spikes = neuron.step(HALF, LIFState(jnp.array([[v]])), jnp.array([[x]]))
     return float(state.v[0, 0]), int(spikes[0, 0])
@@ -118,7 +118,7 @@ def test_unknown_conventions_are_refused() -> None:
 
 
 @pytest.mark.parametrize("make", [neurons.lif, neurons.current_lif, neurons.integrate_and_fire])
-def test_an_immediate_reset_leaves_no_old_membrane_to_spike_from(make: Any) -> None:
+def test_an_immediate_reset_leaves_no_old_membrane_to_spike_from(make) -> None:
     with pytest.raises(ValueError) as error:
         make(reset_time="immediate", spike_from="old")
     assert str(error.value) == (

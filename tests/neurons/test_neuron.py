@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jax.test_util import check_grads
+from jax.typing import DTypeLike
 
 from snnjax import lif_step, neurons, select_spikes
 from snnjax._types import Params
@@ -27,7 +28,7 @@ every_model = pytest.mark.parametrize("name", MODELS)
 every_variant = pytest.mark.parametrize("name", VARIANTS)
 
 
-def tiny(name: str, dtype: Any = jnp.float32, **config: Any) -> tuple[neurons.Neuron, Any, Any, jax.Array]:
+def tiny(name: str, dtype: DTypeLike = jnp.float32, **config) -> tuple[neurons.Neuron, Any, Any, jax.Array]:
     """A model of 3 neurons on a batch of 2 for 6 steps: neuron, params, state, inputs."""
     neuron = VARIANTS[name].build(**config)
     params = drawn(neuron, KEY, 3, dtype)
@@ -98,7 +99,7 @@ def test_step_out_of_the_pieces_equals_the_op(name: str) -> None:
     assert form is not None
     switches = {name: getattr(form, name) for name in form._fields if name != "constants"}
 
-    def of_the_op(v: Any, x: Any) -> Any:
+    def of_the_op(v, x):
         constants = form.constants(params)[:3]
         return lif_step(v, x, *constants, **switches, implementation="composed")
 
@@ -154,7 +155,7 @@ def test_params_are_what_is_learned_and_nothing_else(name: str) -> None:
     """Each has a gradient, by default and if everything is learned; without anything to learn there are none."""
     model, inputs = VARIANTS[name], VARIANTS[name].inputs(20, 2, 3)
 
-    def gradients(**config: Any) -> list[float]:
+    def gradients(**config) -> list[float]:
         neuron = model.build(**config)
         params, stats = neuron.init(KEY, 3), neuron.initial_stats(KEY, 3)
         state = neuron.initial_state(neuron.merged(params, stats), 2, 3)
@@ -224,7 +225,7 @@ def test_recurrent_weights_need_only_the_returned_spikes(name: str) -> None:
     recurrent = jnp.full((3, 3), -0.25)
 
     def total(recurrent: jax.Array) -> jax.Array:
-        def step(carry: Any, x: jax.Array) -> Any:
+        def step(carry, x: jax.Array):
             state, spikes = carry
             carry = neuron.step(params, state, x + spikes @ recurrent)
             return carry, carry[1]
@@ -277,7 +278,7 @@ def test_replaced_surrogate_is_the_one_of_the_gradient(name: str, config: dict[s
     """Also of the spikes in the reset and in an adaptation."""
     neuron, params, state, inputs = tiny(name, **config)
 
-    def gradient(neuron: neurons.Neuron) -> Any:
+    def gradient(neuron: neurons.Neuron):
         return jax.jit(jax.grad(lambda x: jnp.sum(unroll(neuron, params, state, x)[1] ** 2)))(inputs)
 
     built = gradient(VARIANTS[name].build(surrogate=boxcar(0.5), **config))
@@ -463,7 +464,7 @@ def test_unknown_switches_are_refused(name: str) -> None:
 @pytest.mark.parametrize(
     "make", [neurons.se_adlif, functools.partial(neurons.adlif, membrane_coupling=(0.0, 1.0))]
 )
-def test_no_step_of_training_makes_a_neuron_unstable(make: Any, normalize: bool) -> None:
+def test_no_step_of_training_makes_a_neuron_unstable(make, normalize: bool) -> None:
     """Under the threshold: the eigenvalues of the transition of membrane and adaptation."""
     count = 5000
     neuron = make(normalize=normalize)

@@ -1,7 +1,6 @@
 """`parallel_in_time`: results equal those of the steps, in networks too, and what is refused."""
 
 import re
-from typing import Any
 
 import chex
 import jax
@@ -82,6 +81,6 @@ def test_its_step_is_that_of_the_neuron() -> None:
         ),
     ],
 )
-def test_neurons_with_other_states_are_refused(neuron: Any, message: str) -> None:
+def test_neurons_with_other_states_are_refused(neuron, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         neurons.parallel_in_time(neuron)

@@ -14,6 +14,7 @@ from snnjax import conv2d, layer, leaky_readout, network, neurons, spike
 from snnjax._types import Params
 from snnjax.losses import cross_entropy_sum
 from snnjax.metrics import gradient_share
+from tests.errors.refusals import refusals
 from tests.graph.helpers import initial
 from tests.ops.common import jit
 
@@ -165,34 +166,20 @@ def test_a_wrong_number_of_steps_is_refused() -> None:
         net.apply(initial(net), None, INPUT[:4])
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: neurons.psn(0), "psn: `num_steps` must be an integer of at least 1, got 0."),
-        (
-            lambda: neurons.psn(4, threshold=(0.5, 1.0)),  # type: ignore[arg-type]
-            "psn: `threshold` must be a number, got (0.5, 1.0). It is learned for each step.",
-        ),
-        (
-            lambda: neurons.masked_psn(4, 5),
-            "masked_psn: `order` must be at most `num_steps`, 4, got 5. Lower it.",
-        ),
-        (
-            lambda: neurons.masked_psn(4, 2, mask_share=2),
-            "masked_psn: `mask_share` must be between 0 and 1, got 2. Pass 1 to mask in full.",
-        ),
-        (
-            lambda: layer(4, neurons.sliding_psn(2), recurrent=True),
-            "layer: `recurrent` must be False for neurons that compute all steps at once, sliding_psn, got True. "
-            "Choose neurons with a step, such as lif().",
-        ),
-        (
-            lambda: neurons.psn(4).step(neurons.psn(4).init(jax.random.key(0), 2), (), jnp.ones((1, 2))),
-            "psn.step: `neuron` must have a step of its own, got one that needs all 4 steps. "
-            "Call neuron.sequence, or run it in a network.",
-        ),
-    ],
-)
-def test_what_cannot_be_is_refused(make: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(message)):
-        make()
+REFUSED = {
+    "psn: `num_steps` must be an integer of at least 1, got 0. Pass 1 or more.": lambda: neurons.psn(0),
+    "psn: `threshold` must be a number, got (0.5, 1.0). It is learned for each step.": lambda: neurons.psn(
+        4, threshold=(0.5, 1.0)
+    ),
+    "masked_psn: `order` must be at most `num_steps`, 4, got 5. Lower it.": lambda: neurons.masked_psn(4, 5),
+    "masked_psn: `mask_share` must be between 0 and 1, got 2. Pass 1 to mask in full.": lambda: (
+        neurons.masked_psn(4, 2, mask_share=2)
+    ),
+    "layer: `recurrent` must be False for neurons that compute all steps at once, sliding_psn, got True. "
+    "Choose neurons with a step, such as lif().": lambda: layer(4, neurons.sliding_psn(2), recurrent=True),
+    "psn.step: `neuron` must have a step of its own, got one that needs all 4 steps. "
+    "Call neuron.sequence, or run it in a network.": lambda: neurons.psn(4).step(
+        neurons.psn(4).init(jax.random.key(0), 2), (), jnp.ones((1, 2))
+    ),
+}
+test_what_cannot_be_is_refused = refusals(REFUSED)

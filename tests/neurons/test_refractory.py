@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-from typing import Any
 
 import chex
 import jax
@@ -109,7 +108,7 @@ def test_smooth_networks_are_finite(capacity: int | None) -> None:
 
     @jax.jit
     @functools.partial(jax.value_and_grad, has_aux=True)
-    def run(params: Params) -> Any:
+    def run(params: Params):
         output, _ = net.apply(params, None, inputs)
         return jnp.sum(output.output), output
 

@@ -1,11 +1,10 @@
 """Graphs and networks that the tests of NIR share."""
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import nir
 import numpy as np
+from jax.typing import DTypeLike
 
 import snnjax
 from snnjax import neurons, surrogates
@@ -81,19 +80,19 @@ NETWORKS = {
 }
 
 
-def inputs_of(network: snnjax.Network, steps: int = 8) -> Any:
+def inputs_of(network: snnjax.Network, steps: int = 8):
     """Random spikes, by name if there are several inputs."""
     given = {name: spikes_of((steps, 1, *shape), seed) for seed, (name, shape) in enumerate(network.inputs)}
     return given if len(given) > 1 else next(iter(given.values()))
 
 
-def run(network: snnjax.Network, params: Params, stats: Stats, inputs: Signal) -> Any:
+def run(network: snnjax.Network, params: Params, stats: Stats, inputs: Signal):
     """The output of a network."""
     output = jax.jit(network.apply)(params, None, jax.tree.map(jnp.asarray, inputs), stats=stats)[0].output
     return jax.tree.map(np.asarray, output)
 
 
-def params_of(network: snnjax.Network, dtype: Any = jnp.float32) -> Any:
+def params_of(network: snnjax.Network, dtype: DTypeLike = jnp.float32):
     """Random parameters without the compilations of `init`; thresholds in reach."""
     rng = np.random.default_rng(5)
     shapes = jax.eval_shape(lambda key: network.init(key, dtype=dtype), jax.random.key(0))
@@ -107,7 +106,7 @@ def params_of(network: snnjax.Network, dtype: Any = jnp.float32) -> Any:
     return found
 
 
-def stats_of(network: snnjax.Network) -> Any:
+def stats_of(network: snnjax.Network):
     """Constants that are drawn and not learned."""
     return network.initial_stats(jax.random.key(5))
 
@@ -116,7 +115,7 @@ def spikes_of(shape: tuple[int, ...], seed: int = 0, rate: float = 0.4) -> jax.A
     return (jax.random.uniform(jax.random.key(seed), shape) < rate).astype(jnp.float32)
 
 
-def lif(size: int = 1, **changed: Any) -> nir.LIF:
+def lif(size: int = 1, **changed) -> nir.LIF:
     ones = np.ones(size, np.float32)
     fields = {
         "tau": 4e-3 * ones,
@@ -128,7 +127,7 @@ def lif(size: int = 1, **changed: Any) -> nir.LIF:
     return nir.LIF(**{**fields, **changed})
 
 
-def graph_of(*nodes: Any, shape: Any = (1,), loops: Any = ()) -> nir.NIRGraph:
+def graph_of(*nodes, shape=(1,), loops=()) -> nir.NIRGraph:
     """A chain; loops are (name, node, name of the neuron)."""
     named = {f"n{i}": node for i, node in enumerate(nodes)}
     edges = list(zip(("input", *named), (*named, "output"), strict=True))

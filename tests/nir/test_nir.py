@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import nir
 import numpy as np
 import pytest
+from jax.typing import DTypeLike
 
 import snnjax
 from snnjax import blocks, neurons
@@ -105,7 +106,7 @@ def test_every_golden_case_is_compared(golden: Path) -> None:
 def nodes_of(network: snnjax.Network) -> dict[str, Any]:
     """The nodes by name, with the padding of convolutions in numbers."""
 
-    def numbered(block: Any, shape: Any) -> Any:
+    def numbered(block, shape):
         if isinstance(block, Convolve):
             return dataclasses.replace(block, padding=block.geometry(shape).padding)
         return block
@@ -125,7 +126,7 @@ def nodes_of(network: snnjax.Network) -> dict[str, Any]:
         ("flat recurrence", "euler", jnp.float32),
     ],
 )
-def test_round_trip_by_a_file_is_exact(name: str, method: str, dtype: Any, tmp_path: Path) -> None:
+def test_round_trip_by_a_file_is_exact(name: str, method: str, dtype: DTypeLike, tmp_path: Path) -> None:
     network = NETWORKS[name]()
     params, stats = params_of(network, dtype), stats_of(network)
     written = to_nir(network, params, dt=DT, method=method, stats=stats)
@@ -185,7 +186,7 @@ def test_sum_of_a_sum_has_one_edge_for_each_signal() -> None:
 
 
 @pytest.mark.parametrize("dtype", [jnp.float64, jnp.float16])
-def test_parameters_come_back_in_their_dtype(dtype: Any) -> None:
+def test_parameters_come_back_in_their_dtype(dtype: DTypeLike) -> None:
     network = NETWORKS["line"]()
     with jax.enable_x64(True):
         # A third has digits in every dtype.
@@ -193,12 +194,12 @@ def test_parameters_come_back_in_their_dtype(dtype: Any) -> None:
         assert_same_bits(from_nir(to_nir(network, params, dt=DT, stats=stats_of(network)))[1], params)
 
 
-def argument(block: Any, name: str) -> Any:
+def argument(block, name: str):
     """An argument of the function that made the neurons of a block."""
     return dict(block.neuron.arguments)[name]
 
 
-def read(graph: Any, **options: Any) -> tuple[dict[str, Any], Any]:
+def read(graph, **options) -> tuple[dict[str, Any], Any]:
     """The blocks of a graph by name, and their parameters."""
     network, params, _ = from_nir(graph, **{"dt": DT, **options})
     return {node.name: node.block for node in network.nodes}, params
@@ -294,7 +295,7 @@ def test_constants_that_differ_are_stats(shape: tuple[int, ...]) -> None:
         one, zero = np.ones(shape), np.zeros(shape)
         node = nir.LIF(tau=differing, r=one, v_threshold=one, v_leak=zero, v_reset=zero)
         network, params, stats = from_nir(graph_of(node, shape=shape), dt=DT)
-        neuron: Any = network.nodes[0].block
+        neuron = network.nodes[0].block
         assert (params, argument(neuron, "threshold")) == ({}, 1.0)
         per_pixel = per == "neuron" and len(shape) > 1
         assert argument(neuron, "per") == ("neuron" if per_pixel else "channel")
@@ -348,14 +349,14 @@ def test_delays_become_steps() -> None:
     for times, learn in (([3e-3, 0.0], False), ([2.5e-3, 1e-3], True)):
         graph = graph_of(nir.Delay(np.array(times)), identity(2), lif(2), shape=(2,))
         network, params, stats = from_nir(graph, dt=DT)
-        block: Any = network.nodes[0].block
+        block = network.nodes[0].block
         # A learnable delay is never 0, and no longer than the longest.
         found = block.delays((params if learn else stats)["n0"], (2,))
         np.testing.assert_allclose(found, np.array(times) / DT, rtol=0, atol=1e-5 if learn else 0)
         assert block.learn == learn
 
 
-def delayed_loop(delays: Any) -> Any:
+def delayed_loop(delays):
     """Two neurons whose spikes come back through delays."""
     nodes = {
         "lif": lif(2),
@@ -372,7 +373,7 @@ def test_one_delay_of_whole_steps_is_a_number_of_the_network() -> None:
     loop = delayed_loop(delays)
     for graph in (graph_of(delays, identity(2), lif(2), shape=(2,)), loop):
         network, _, stats = from_nir(graph, dt=DT)
-        blocks: Any = [node.block for node in network.nodes]
+        blocks = [node.block for node in network.nodes]
         delayed = next(block for block in blocks if block.kind == "axonal")
         assert stats == {} and delayed.delays(None, (2,)).tolist() == [3.0, 3.0]
 
@@ -381,7 +382,7 @@ def test_delays_of_a_recurrent_connection_that_differ_are_stats() -> None:
     graph = delayed_loop(nir.Delay(np.array([1e-3, 4e-3])))
     network, params, stats = from_nir(graph, dt=DT)
     ((name, own),) = stats.items()
-    block: Any = {node.name: node.block for node in network.nodes}[name]
+    block = {node.name: node.block for node in network.nodes}[name]
     assert block.delays(own, (2,)).tolist() == [1.0, 4.0]
     again = from_nir(to_nir(network, params, dt=DT, stats=stats))
     assert_same_bits(again[1:], (params, stats))
@@ -394,7 +395,7 @@ def test_long_delays_stay_whole_steps() -> None:
     network, params, stats = from_nir(graph_of(nir.Delay(times), identity(7), lif(7), shape=(7,)), dt=1e-4)
     again, _, same = from_nir(to_nir(network, params, dt=1e-4, stats=stats))
     for made, own in ((network, stats), (again, same)):
-        block: Any = made.nodes[0].block
+        block = made.nodes[0].block
         assert block.learn is False
         np.testing.assert_array_equal(block.delays(own["n0"], (7,)), steps)
 
@@ -512,7 +513,7 @@ def test_another_dt_and_changed_constants_count_more_than_metadata() -> None:
         params = network.init(jax.random.key(0))
         graph = to_nir(network, params, dt=DT)
 
-        def decay(graph: Any, learn: bool = learn, **options: Any) -> Any:
+        def decay(graph, learn: bool = learn, **options):
             made, params = read(graph, **options)
             if not learn:
                 return argument(made["layer_0/neuron"], "decay")

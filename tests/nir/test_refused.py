@@ -231,7 +231,7 @@ class Doubled(Dense):
 
     mask: Any = None
 
-    def used(self, weights: Any) -> Any:
+    def used(self, weights):
         return 2 * weights
 
 

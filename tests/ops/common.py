@@ -23,11 +23,11 @@ each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 each_op = pytest.mark.parametrize("case", OPS, ids=lambda case: case.id)
 
 
-def is_float(leaf: Any) -> bool:
+def is_float(leaf) -> bool:
     return jnp.issubdtype(jnp.asarray(leaf).dtype, jnp.floating)
 
 
-def float_leaves(tree: Any) -> list[Any]:
+def float_leaves(tree) -> list[Any]:
     return [leaf for leaf in jax.tree.leaves(tree) if is_float(leaf)]
 
 
@@ -47,9 +47,9 @@ def of_floats(
     return wrapped, [leaves[place] for place in places]
 
 
-def weighted_sum(results: Any) -> jax.Array:
+def weighted_sum(results) -> jax.Array:
     """A loss with a different weight for every float entry of `results`, in float32 or wider."""
-    total: Any = 0.0
+    total = 0.0
     for leaf in float_leaves(results):
         wide = leaf.astype(jnp.float32) if leaf.dtype.itemsize < 4 else leaf
         weights = jnp.cos(jnp.arange(wide.size, dtype=wide.dtype)).reshape(wide.shape)
@@ -61,7 +61,7 @@ def with_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
     """The float results, and the gradients of their `weighted_sum` with respect to the float leaves of the
     arguments."""
 
-    def of(*arguments: Any) -> tuple[list[Any], list[Any]]:
+    def of(*arguments) -> tuple[list[Any], list[Any]]:
         wrapped, floats = of_floats(function, arguments)
 
         def loss(leaves: list[Any]) -> tuple[jax.Array, list[Any]]:
@@ -83,11 +83,11 @@ def check_gradient(function: Callable[..., Any], arguments: tuple[Any, ...]) -> 
     check_vjp(forward, with_pull_back, (floats,), atol=GRADIENT_TOLERANCE, rtol=GRADIENT_TOLERANCE, eps=STEP)
 
 
-def generic(tree: Any, seed: int = 0) -> Any:
+def generic(tree, seed: int = 0):
     """`tree` in float64, moved off the dyadic grid so that no membrane meets a threshold within a step."""
     rng = np.random.default_rng(seed)
 
-    def move(leaf: Any) -> Any:
+    def move(leaf):
         return (
             jnp.asarray(leaf, jnp.float64) + rng.uniform(-0.02, 0.02, leaf.shape) if is_float(leaf) else leaf
         )
@@ -95,11 +95,11 @@ def generic(tree: Any, seed: int = 0) -> Any:
     return jax.tree.map(move, tree)
 
 
-def stack(trees: list[Any]) -> Any:
+def stack(trees: list[Any]):
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
 
 
-def pick(tree: Any, index: int) -> Any:
+def pick(tree, index: int):
     return jax.tree.map(lambda leaf: leaf[index], tree)
 
 
@@ -114,7 +114,7 @@ def compiled(case: Case) -> Callable[..., Any]:
     return jit(with_gradient(case.function))
 
 
-def equations(jaxpr: Any) -> Iterator[Any]:
+def equations(jaxpr) -> Iterator[Any]:
     """The equations of a jaxpr and of all jaxprs within it."""
     for equation in jaxpr.eqns:
         yield equation

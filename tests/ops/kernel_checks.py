@@ -30,12 +30,12 @@ def everything(
 ) -> Callable[..., Any]:
     """All results, and gradients of the `weighted_sum` of those `seen` with respect to the float leaves `by`."""
 
-    def of(*given: Any) -> Any:
+    def of(*given):
         leaves, tree = jax.tree.flatten(given)
         numbered = jax.tree.unflatten(tree, list(range(len(leaves))))
         places = [place for place in jax.tree.leaves(by(numbered)) if is_float(leaves[place])]
 
-        def loss(floats: list[Any]) -> Any:
+        def loss(floats: list[Any]):
             filled = list(leaves)
             for place, value in zip(places, floats, strict=True):
                 filled[place] = value
@@ -49,7 +49,7 @@ def everything(
 
 
 @functools.cache
-def compiled(form: Form, implementation: str) -> Any:
+def compiled(form: Form, implementation: str):
     return jit(everything(form, implementation))
 
 

@@ -22,7 +22,7 @@ def murmur_finaliser(x: int) -> int:
     return x ^ (x >> 16)
 
 
-def spike(x: Any, inclusive: bool = False) -> Any:
+def spike(x, inclusive: bool = False):
     spikes = np.zeros_like(x)
     for place, value in np.ndenumerate(x):
         spikes[place] = value >= 0 if inclusive else value > 0
@@ -62,7 +62,7 @@ def lif_neuron(
     return v_new, float(fires(v) if spike_from == "old" else fires(v_new))
 
 
-def lif_step(v: Any, current: Any, decay: Any, threshold: Any, gain: Any = None, **switches: Any) -> Any:
+def lif_step(v, current, decay, threshold, gain=None, **switches):
     decay, threshold = np.broadcast_to(decay, v.shape), np.broadcast_to(threshold, v.shape)
     gain = 1 - decay if gain is None else np.broadcast_to(gain, v.shape)
     v_new, spikes = np.zeros_like(v), np.zeros_like(v)
@@ -76,9 +76,7 @@ def lif_step(v: Any, current: Any, decay: Any, threshold: Any, gain: Any = None,
     return v_new, spikes
 
 
-def select_row(
-    v: Any, threshold: Any, second_threshold: Any, capacity: int
-) -> tuple[list[int], list[int], int]:
+def select_row(v, threshold, second_threshold, capacity: int) -> tuple[list[int], list[int], int]:
     """One row: the listed spikes, the neurons listed for their gradient, and the true number of spikes."""
     neurons = range(len(v))
     firing = [i for i in neurons if v[i] > threshold[i]]
@@ -91,7 +89,7 @@ def select_row(
     return listed, largest(near, capacity - len(listed)), len(firing)
 
 
-def select_spikes(v: Any, threshold: Any, second_threshold: Any, capacity: int) -> SparseSpikes:
+def select_spikes(v, threshold, second_threshold, capacity: int) -> SparseSpikes:
     num_neurons, axes = v.shape[-1], v.shape[:-1]
     threshold, second_threshold = (np.broadcast_to(t, v.shape) for t in (threshold, second_threshold))
     ids = np.full((*axes, capacity), num_neurons, np.uint16 if num_neurons < 2**16 else np.int32)
@@ -107,7 +105,7 @@ def select_spikes(v: Any, threshold: Any, second_threshold: Any, capacity: int) 
     return SparseSpikes(ids, values, num_spikes, num_listed, num_dropped, num_neurons)
 
 
-def spike_matmul(spikes: SparseSpikes, weights: Any) -> Any:
+def spike_matmul(spikes: SparseSpikes, weights):
     axes, outputs = spikes.ids.shape[:-1], weights.shape[1]
     out = np.zeros((*axes, outputs), weights.dtype)
     for row in np.ndindex(axes):
@@ -119,7 +117,7 @@ def spike_matmul(spikes: SparseSpikes, weights: Any) -> Any:
     return out
 
 
-def multiply_rows(spikes: Signal, weights: Any) -> Any:
+def multiply_rows(spikes: Signal, weights):
     out = np.zeros((*spikes.shape[:-1], weights.shape[1]))
     for place, value in np.ndenumerate(spikes):
         if value != 0:
@@ -127,7 +125,7 @@ def multiply_rows(spikes: Signal, weights: Any) -> Any:
     return out.astype(weights.dtype)
 
 
-def spike_sparse_matmul(spikes: Signal, weights: Any, synapses: Any) -> Any:
+def spike_sparse_matmul(spikes: Signal, weights, synapses):
     """Of lists or rows, synapse by synapse."""
     rows = to_dense(spikes) if isinstance(spikes, SparseSpikes) else spikes
     out = np.zeros((*rows.shape[:-1], synapses.num_targets))
@@ -139,7 +137,7 @@ def spike_sparse_matmul(spikes: Signal, weights: Any, synapses: Any) -> Any:
     return out.astype(weights.dtype)
 
 
-def spike_conv(spikes: Signal, weights: Any, geometry: Any) -> Any:
+def spike_conv(spikes: Signal, weights, geometry):
     """Of lists or rows of a geometry, spike by spike and weight by weight."""
     rows = to_dense(spikes) if isinstance(spikes, SparseSpikes) else spikes
     out = np.zeros((*rows.shape[:-1], *geometry.out_shape))
@@ -161,7 +159,7 @@ def spike_conv(spikes: Signal, weights: Any, geometry: Any) -> Any:
     return out.reshape(*rows.shape[:-1], -1).astype(weights.dtype)
 
 
-def pool_spikes(spikes: Signal) -> Any:
+def pool_spikes(spikes: Signal):
     """Means over windows of 2 x 2 pixels of an image of 5 x 4 x 2, pixel by pixel."""
     image, out = spikes.reshape(-1, 5, 4, 2), np.zeros((len(spikes), 2, 2, 2))
     for row, y, x, channel in np.ndindex(len(spikes), 4, 4, 2):
@@ -169,7 +167,7 @@ def pool_spikes(spikes: Signal) -> Any:
     return out.reshape(len(spikes), -1).astype(spikes.dtype)
 
 
-def delay_spikes(spikes: Signal, delays: Any, pending: Any, lengths: Any) -> Any:
+def delay_spikes(spikes: Signal, delays, pending, lengths):
     """Spike by spike, from those of step -len(pending) on, to both steps that it arrives at."""
     num_steps, before = len(spikes), len(pending)
     rows = np.concatenate([pending, spikes])
@@ -185,9 +183,7 @@ def delay_spikes(spikes: Signal, delays: Any, pending: Any, lengths: Any) -> Any
     return delayed.astype(spikes.dtype), left
 
 
-def delayed_spike_matmul(
-    spikes: Signal, weights: Any, delays: Any, synapses: Any, pending: Any, lengths: Any
-) -> Any:
+def delayed_spike_matmul(spikes: Signal, weights, delays, synapses, pending, lengths):
     """Spike by spike and synapse by synapse, to both steps that it arrives at."""
     longest, (num_steps, batch, _) = len(pending), spikes.shape
     out = np.zeros((num_steps + longest + 1, batch, synapses.num_targets))
@@ -205,7 +201,7 @@ def delayed_spike_matmul(
     return np.where(valid[..., None], out[:num_steps], 0).astype(weights.dtype), left
 
 
-def to_dense(spikes: SparseSpikes) -> Any:
+def to_dense(spikes: SparseSpikes):
     dense = np.zeros(spikes.shape, spikes.values.dtype)
     for place, neuron in np.ndenumerate(spikes.ids):
         if 0 <= neuron < spikes.num_neurons:
@@ -215,14 +211,14 @@ def to_dense(spikes: SparseSpikes) -> Any:
 
 def lif_network(
     inputs: Signal,
-    layers: Any,
-    readout: Any,
+    layers,
+    readout,
     state: State,
-    lengths: Any,
-    second_threshold: Any,
+    lengths,
+    second_threshold,
     capacity: tuple[int | None, ...],
     reset: str = "subtract",
-) -> Any:
+):
     """Step by step and sequence by sequence: output, activity, dropped, lists of every layer, state."""
     num_steps, batch = inputs.shape[:2]
     v, out = [np.array(layer.v) for layer in state.layers], np.array(state.readout)
@@ -256,15 +252,15 @@ def lif_network(
     return output, activity, tuple(dropped), tuple(lists), (last, out)
 
 
-def _constants(layer: Any) -> tuple[Any, Any, Any]:
+def _constants(layer) -> tuple[Any, Any, Any]:
     return layer.decay.astype(float), layer.threshold.astype(float), layer.gain.astype(float)
 
 
-def _listed(v: Any, threshold: Any, second_threshold: Any, capacity: int) -> SparseSpikes:
+def _listed(v, threshold, second_threshold, capacity: int) -> SparseSpikes:
     return select_spikes(v, threshold, second_threshold, capacity)
 
 
-def _empty_lists(num_steps: int, membranes: Any, capacity: int) -> SparseSpikes:
+def _empty_lists(num_steps: int, membranes, capacity: int) -> SparseSpikes:
     nothing = np.full((num_steps, *membranes.shape), -np.inf, membranes.dtype)
     return select_spikes(nothing, 0.0, 0.0, capacity)
 

@@ -25,7 +25,7 @@ def test_forward_mode_of_an_op_equals_its_gradient(case: Case) -> None:
     wrapped, floats = of_floats(functools.partial(case.function, **options), arguments)
     tangents = [jnp.sin(jnp.arange(leaf.size, dtype=leaf.dtype)).reshape(leaf.shape) for leaf in floats]
 
-    def loss(leaves: list[Any]) -> Any:
+    def loss(leaves: list[Any]):
         composed = wrapped(leaves)
         return weighted_sum(composed), composed
 
@@ -39,7 +39,7 @@ def test_forward_mode_of_an_op_equals_its_gradient(case: Case) -> None:
 def test_kernels_refuse_second_derivatives_and_say_what_to_do() -> None:
     weights = jnp.ones((3, 2))
 
-    def slope(weights: Any) -> Any:
+    def slope(weights):
         return jnp.sum(jax.grad(lambda w: jnp.sum(spike_matmul(jnp.ones((1, 3)), w) ** 2))(weights))
 
     text = (
@@ -54,7 +54,7 @@ def test_kernels_refuse_second_derivatives_and_say_what_to_do() -> None:
 def test_second_derivative_of_a_step_is_that_of_the_surrogate() -> None:
     """d/dx of ``slope(x) = 1 / (1 + 10 |x|)^2`` at 0.1 is ``-20 / 2^3``."""
 
-    def fire(current: Any) -> Any:
+    def fire(current):
         v = jnp.zeros(1)
         return lif_step(v, current, 0.0, 1.0, 1.0, implementation="composed")[1][0]
 

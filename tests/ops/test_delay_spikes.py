@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.typing import DTypeLike
 
 from snnjax import SparseSpikes, _targets, delay_spikes
 from snnjax._types import Signal
@@ -23,7 +24,7 @@ each_implementation = pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
 
 
 @functools.cache
-def compiled_op(implementation: str, max_delay: int) -> Any:
+def compiled_op(implementation: str, max_delay: int):
     return jax.jit(functools.partial(delay_spikes, max_delay=max_delay, implementation=implementation))
 
 
@@ -97,7 +98,7 @@ def test_whole_delays_move_bits(implementation: str) -> None:
 def test_spikes_that_are_not_finite_reach_their_own_neuron_alone(implementation: str) -> None:
     spikes = jnp.zeros((4, 2, 3)).at[0, 0, 1].set(jnp.nan).at[1, 1, 2].set(jnp.inf)
 
-    def loss(spikes: Signal, delays: Any) -> Any:
+    def loss(spikes: Signal, delays):
         out, _ = compiled_op(implementation, 2)(spikes, delays)
         return weighted_sum(out), out
 
@@ -131,7 +132,7 @@ def test_lists_arrive_as_arrays() -> None:
 
 
 @pytest.mark.parametrize("dtype", [jnp.int32, jnp.uint8], ids=lambda dtype: jnp.dtype(dtype).name)
-def test_whole_numbers_take_the_dtype_of_the_delays(dtype: Any) -> None:
+def test_whole_numbers_take_the_dtype_of_the_delays(dtype: DTypeLike) -> None:
     out, pending = delay_spikes(one_spike(3).astype(dtype), jnp.bfloat16(0.5), max_delay=1)
     assert (out.dtype, pending.dtype) == (jnp.bfloat16, jnp.bfloat16)
     assert out.ravel().tolist() == [0.5, 0.5, 0]
@@ -183,11 +184,11 @@ def draw(form: Form, rng: np.random.Generator, density: float) -> tuple[Any, ...
 
 
 @functools.cache
-def compiled(form: Form, implementation: str) -> Any:
+def compiled(form: Form, implementation: str):
     """Both results, and the gradients of a sum of them with dyadic weights."""
 
-    def of(spikes: Signal, delays: Any, pending: Any, lengths: Any) -> Any:
-        def run(*given: Any) -> Any:
+    def of(spikes: Signal, delays, pending, lengths):
+        def run(*given):
             options = {"max_delay": form.max_delay, "lengths": lengths, "implementation": implementation}
             return delay_spikes(*given, **options)
 
@@ -233,11 +234,11 @@ def test_pieces_equal_the_whole(implementation: str, max_delay: int) -> None:
     g = dyadic(rng, -8, 8, 9, 6, 4)
     run = functools.partial(delay_spikes, max_delay=max_delay, implementation=implementation)
 
-    def whole(spikes: Signal, delays: Any) -> Any:
+    def whole(spikes: Signal, delays):
         out, pending = run(spikes, delays, lengths=lengths)
         return jnp.sum(out * g) + weighted_sum(pending), (out, pending)
 
-    def pieces(spikes: Signal, delays: Any) -> Any:
+    def pieces(spikes: Signal, delays):
         outs, pending = [], None
         for first, behind in ((0, 2), (2, 3), (3, 9)):
             own = lengths - first  # not clipped: a sequence that ended long ago has a length below 0
@@ -256,7 +257,7 @@ def test_behind_the_end_nothing_counts(implementation: str) -> None:
     """Neither spikes after the end, nor cotangents of results there, in any gradient."""
     spikes = jnp.ones((4, 1, 1)).at[2:].set(jnp.nan)
 
-    def loss(spikes: Signal, delay: Any) -> Any:
+    def loss(spikes: Signal, delay):
         out, left = delay_spikes(
             spikes, delay, max_delay=1, lengths=jnp.array([2]), implementation=implementation
         )
@@ -273,7 +274,7 @@ def test_steps_of_a_scan_equal_the_whole() -> None:
     rng = np.random.default_rng(0)
     spikes, delays = dyadic(rng, -8, 8, 8, 2, 5), dyadic(rng, 0, 48, 5)
 
-    def step(pending: Any, row: Any) -> Any:
+    def step(pending, row):
         out, pending = delay_spikes(row[None], delays, pending, max_delay=3)
         return pending, out[0]
 

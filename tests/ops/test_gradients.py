@@ -1,7 +1,5 @@
 """Every op's gradient: finite differences of its relaxed form, where it arrives and where there must be none."""
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -28,7 +26,7 @@ def test_gradient_reaches_every_argument_but_second_thresholds(case: Case) -> No
 def test_gradient_of_no_rows_is_zero(case: Case) -> None:
     """A batch of 0: shared arguments get a gradient of 0, batched ones an empty one."""
 
-    def empty(argument: Any, axis: int | None) -> Any:
+    def empty(argument, axis: int | None):
         return (
             argument if axis is None else jax.tree.map(lambda leaf: leaf.take(jnp.arange(0), axis), argument)
         )

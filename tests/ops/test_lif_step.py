@@ -31,7 +31,7 @@ DECAY, THRESHOLD, GAIN = np.float32([0.5, 0.25, 1.0, 0.0]), np.float32([1.0, 0.5
 
 
 @jit
-def every_convention(v: Any, current: Any) -> Any:
+def every_convention(v, current):
     return [lif_step(v, current, DECAY, THRESHOLD, GAIN, **convention) for convention in CONVENTIONS]
 
 
@@ -71,7 +71,7 @@ def test_gain_is_one_minus_decay_unless_given() -> None:
     assert d_decay.tolist() == [-0.5, -0.5]
 
 
-def gradients_by_hand(**switches: Any) -> list[float]:
+def gradients_by_hand(**switches) -> list[float]:
     """Of the new membrane by v = 2, current = 1, decay = 1/2, threshold = 1 and gain = 1/4."""
 
     def v_new(*numbers: jax.Array) -> jax.Array:
@@ -105,7 +105,7 @@ def test_gradient_equals_finite_differences_in_every_convention(reset: str) -> N
     rng = np.random.default_rng(0)
     switches = [c for c in CONVENTIONS if c["reset"] == reset and not c["inclusive"]]
 
-    def steps(*arguments: Any) -> Any:
+    def steps(*arguments):
         return [lif_step(*arguments, surrogate=SMOOTH, detach_reset=False, **each) for each in switches]
 
     with jax.enable_x64(True):
@@ -121,7 +121,7 @@ def test_gradient_of_the_detached_reset_freezes_its_spikes() -> None:
         v, current, decay, threshold = (jnp.asarray(rng.uniform(0.2, 1.5, 6)) for _ in range(4))
         frozen = SMOOTH.relaxed(v - threshold)
 
-        def written_out(v: Any, current: Any, decay: Any, threshold: Any) -> Any:
+        def written_out(v, current, decay, threshold):
             v_new = decay * (v - threshold * frozen) + (1 - decay) * current
             return v_new, SMOOTH.relaxed(v_new - threshold)
 
@@ -152,7 +152,7 @@ def test_membrane_that_is_not_finite_stays_alone() -> None:
 
 
 @pytest.mark.parametrize("decay", [20.0, -0.5, np.nan, jnp.array([0.5, 20.0])])
-def test_a_decay_that_keeps_more_than_all_is_refused(decay: Any) -> None:
+def test_a_decay_that_keeps_more_than_all_is_refused(decay) -> None:
     with pytest.raises(ValueError) as error:
         lif_step(jnp.zeros(2), jnp.ones(2), decay, 1.0)
     found = decay if isinstance(decay, float) else 20.0

@@ -1,7 +1,6 @@
 """`select_spikes`: what is listed, in which order, and what the gradient reaches."""
 
 import functools
-from typing import Any
 
 import chex
 import hypothesis
@@ -11,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.typing import DTypeLike
 
 from snnjax import select_spikes, spike_matmul
 from snnjax.ops.select_spikes import cap, cap_by_ranks
@@ -27,7 +27,7 @@ thresholds = hnp.arrays(np.float32, NEURONS, elements=st.sampled_from([0.5, 1.0,
 
 
 @functools.cache
-def compiled(capacity: int) -> Any:
+def compiled(capacity: int):
     return jit(functools.partial(select_spikes, capacity=capacity))
 
 
@@ -61,7 +61,7 @@ def test_lists_hold_spikes_first_and_sorted(v: np.ndarray, threshold: np.ndarray
 
 
 @functools.cache
-def compiled_caps(capacity: int) -> Any:
+def compiled_caps(capacity: int):
     """Both ways to limit masks to a capacity."""
     return jit(lambda *given: (cap(*given, capacity), cap_by_ranks(*given, capacity)))
 
@@ -131,7 +131,7 @@ def test_threshold_may_have_the_shape_of_the_membranes() -> None:
 
 
 @pytest.mark.parametrize("neurons, dtype", [(65_535, jnp.uint16), (65_536, jnp.int32)])
-def test_ids_reach_the_last_neuron(neurons: int, dtype: Any) -> None:
+def test_ids_reach_the_last_neuron(neurons: int, dtype: DTypeLike) -> None:
     v = jnp.zeros(neurons).at[neurons - 1].set(2.0)
     spikes = select_spikes(v, 1.0, 0.9, capacity=2)
     assert spikes.ids.dtype == dtype
@@ -177,8 +177,8 @@ def test_gradient_is_the_surrogate_at_the_listed_ids_alone(v: np.ndarray) -> Non
 
 
 @jit
-def compiled_gradient(v: Any, threshold: Any, second_threshold: Any, weights: Any) -> Any:
-    def loss(*arguments: Any) -> Any:
+def compiled_gradient(v, threshold, second_threshold, weights):
+    def loss(*arguments):
         lists = select_spikes(*arguments, capacity=3, surrogate=Surrogate("superspike", 2.0))
         return jnp.vdot(lists.values, weights), lists
 
@@ -200,14 +200,14 @@ def test_lists_of_a_scan_have_gradients_behind_it(implementation: str | None) ->
         jnp.ones((7, 3)),
     )
 
-    def select(row: Any) -> Any:
+    def select(row):
         return select_spikes(row, 1.0, 0.8, capacity=4, implementation=implementation)
 
-    def behind(v: Any) -> Any:
+    def behind(v):
         _, spikes = jax.lax.scan(lambda carry, row: (carry, select(row)), None, v)
         return jnp.sum(spike_matmul(spikes, weights, implementation=implementation) ** 2)
 
-    def at_once(v: Any) -> Any:
+    def at_once(v):
         return jnp.sum(spike_matmul(select(v), weights, implementation=implementation) ** 2)
 
     chex.assert_trees_all_close(jit(jax.grad(behind))(v), jax.grad(at_once)(v), rtol=1e-6, strict=True)

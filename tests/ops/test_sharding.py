@@ -1,7 +1,6 @@
 """Under `shard_map`, with the batch sharded and all else replicated, nothing changes: neither values nor gradients."""
 
 import functools
-from typing import Any
 
 import chex
 import jax
@@ -16,7 +15,7 @@ from tests.ops.common import draws, each_case, float_leaves, jit, of_floats
 TOLERANCE = {"rtol": 2e-6, "atol": 2e-6}
 
 
-def specs(axes: Any) -> Any:
+def specs(axes):
     """A batch axis as a PartitionSpec over the mesh."""
     return jax.tree.map(
         lambda axis: PartitionSpec() if axis is None else PartitionSpec(*(None,) * axis, "data"),
@@ -31,11 +30,11 @@ def four_devices() -> Mesh:
     return jax.make_mesh((BATCH,), ("data",), axis_types=(AxisType.Auto,))
 
 
-def with_gradient(function: Any, arguments: Any) -> Any:
+def with_gradient(function, arguments):
     """The results, and the gradient of their quadratic loss."""
     wrapped, floats = of_floats(function, arguments)
 
-    def loss(leaves: Any) -> Any:
+    def loss(leaves):
         results = wrapped(leaves)
         return quadratic(results), results
 
@@ -43,14 +42,14 @@ def with_gradient(function: Any, arguments: Any) -> Any:
     return results, gradients
 
 
-def quadratic(results: Any) -> jax.Array:
+def quadratic(results) -> jax.Array:
     """A loss that adds over the batch, so that the shards' losses add to it."""
     leaves = float_leaves(results)
     return sum((jnp.sum(leaf**2 + leaf) for leaf in leaves), jnp.float32(0))
 
 
 @functools.cache
-def on_one_device(case: Case) -> Any:
+def on_one_device(case: Case):
     return with_gradient(case.function, draws(case, 1)[0])
 
 
@@ -71,7 +70,7 @@ def test_gradient_through_shard_map_equals_that_on_one_device(case: Case, mesh: 
 def test_gradient_inside_shard_map_is_summed_over_the_shards(case: Case, mesh: Mesh) -> None:
     """Each device differentiates its own loss; the gradients of replicated arguments come out whole."""
 
-    def own_gradient(*arguments: Any) -> Any:
+    def own_gradient(*arguments):
         wrapped, floats = of_floats(case.function, arguments)
         return jax.grad(lambda leaves: quadratic(wrapped(leaves)))(floats)
 

@@ -3,7 +3,6 @@
 import functools
 import itertools
 from collections import Counter
-from typing import Any
 
 import chex
 import jax
@@ -39,7 +38,7 @@ MAPPED = [
 PLAIN = ("spike", "pool_spikes")
 
 
-def primitives(jaxpr: Any) -> Counter[str]:
+def primitives(jaxpr) -> Counter[str]:
     """How often each primitive occurs in a jaxpr and all within it."""
     return Counter(equation.primitive.name for equation in equations(jaxpr))
 
@@ -58,19 +57,19 @@ def test_jit_traces_once_for_new_values(case: Case) -> None:
     assert any(np.any(a != b) for a, b in zip(*results, strict=True))
 
 
-def assert_same_values_and_gradients(actual: Any, expected: Any) -> None:
+def assert_same_values_and_gradients(actual, expected) -> None:
     """Values bit for bit (their sums are exact), gradients up to the order of sums."""
     chex.assert_trees_all_equal(actual[0], expected[0], strict=True)
     chex.assert_trees_all_close(actual[1], expected[1], **TOLERANCE, strict=True)
 
 
-def kept(traced: Any) -> dict[str, int]:
+def kept(traced) -> dict[str, int]:
     """The calls of own targets and the loops in a jaxpr."""
     counts = primitives(traced.jaxpr.jaxpr)
     return {name: n for name, n in counts.items() if name.startswith("snnjax_") or name in ("scan", "while")}
 
 
-def loops(lowered: Any) -> int:
+def loops(lowered) -> int:
     """The loops in what it is lowered to."""
     return lowered.as_text().count("stablehlo.while")
 
@@ -117,7 +116,7 @@ def test_vmap_over_the_batched_arguments_folds_into_the_batch(case: Case) -> Non
 def test_scan_equals_a_loop(case: Case) -> None:
     sets = draws(case, 2)
 
-    def step(total: Any, arguments: Any) -> Any:
+    def step(total, arguments):
         values, gradients = with_gradient(case.function)(*arguments)
         return total + weighted_sum(values), (values, gradients)
 

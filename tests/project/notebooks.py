@@ -21,21 +21,21 @@ NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 CELL_TIMEOUT = 120
 
 
-def read(path: Path) -> Any:
+def read(path: Path):
     return nbformat.read(path, as_version=4)
 
 
-def code_cells(notebook: Any) -> list[Any]:
+def code_cells(notebook) -> list[Any]:
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 
-def fingerprint(notebook: Any) -> str:
+def fingerprint(notebook) -> str:
     """The same for the same code."""
     code = "\0".join(cell.source for cell in code_cells(notebook))
     return hashlib.sha256(code.encode()).hexdigest()[:16]
 
 
-def execute(notebook: Any, folder: Path) -> None:
+def execute(notebook, folder: Path) -> None:
     """Run all cells with `folder` as the working directory; raises what the first failing cell raises."""
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     shared = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "IPYTHONDIR": str(folder)}

@@ -113,6 +113,12 @@ def test_all_text_keeps(rule):
     keep(rule, text_files())
 
 
+@pytest.mark.parametrize("folder, paths", [("snnjax", LIBRARY), ("tests", TESTS)])
+def test_annotations_that_say_nothing_stay_few(folder, paths):
+    assert rules.bare_any("def f(x: Any, *y: list[Any]) -> Any: ...") == 2
+    assert sum(rules.bare_any(text) for _, text in contents(paths)) <= rules.MAX_ANY[folder]
+
+
 def test_index_only_re_exports():
     keep(rules.more_than_an_index, contents(["snnjax/__init__.py"]))
 

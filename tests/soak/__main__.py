@@ -159,10 +159,10 @@ def is_random(errors: np.ndarray) -> np.ndarray:
 
 
 @functools.cache
-def scaled_gradients(form: Form, implementation: str) -> Any:
+def scaled_gradients(form: Form, implementation: str):
     """The gradients of a multiple of the loss, compiled: a function of the factor and the arguments."""
 
-    def of(scale: jax.Array, *given: Any) -> Any:
+    def of(scale: jax.Array, *given):
         times = lambda leaf: scale.astype(leaf.dtype) * leaf if is_float(leaf) else leaf  # noqa: E731
         return everything(form, implementation, lambda results: jax.tree.map(times, results))(*given)[1]
 
@@ -230,7 +230,7 @@ KINDS: dict[str, Callable[[int, range], Iterator[Checked]]] = {
 }
 
 
-def outcome(check: Callable[..., int | None], *given: Any, **options: Any) -> tuple[str, int]:
+def outcome(check: Callable[..., int | None], *given, **options) -> tuple[str, int]:
     """Why a check fails, in one line, empty if it does not; and what it counted."""
     try:
         return "", check(*given, **options) or 0
@@ -254,7 +254,7 @@ def small(form: Form) -> Form:
     )
 
 
-def smooth(form: Form, floats: list[jax.Array], rest: list[Any], tree: Any) -> jax.Array:
+def smooth(form: Form, floats: list[jax.Array], rest: list[Any], tree) -> jax.Array:
     """A loss that sees every result of the network run with smooth spikes, from the float leaves of its arguments."""
     left, right = iter(floats), iter(rest)
     leaves = [next(left) if is_float_leaf else next(right) for is_float_leaf in tree[1]]

@@ -16,7 +16,7 @@ import snnjax
 from snnjax import SparseSpikes, Synapses, _targets, losses, metrics, neurons
 from snnjax.plasticity import STDP, stdp, stdp_traces
 from snnjax.quantisation import quantise
-from tests.numbers import dyadic
+from tests.numbers import dyadic, picker
 from tests.ops.common import jit, with_gradient
 
 DTYPES = ("uint8", "int8", "uint16", "int16", "uint32")
@@ -292,7 +292,7 @@ CASES: dict[str, tuple[Maker, tuple[int, ...]]] = {
 
 def random_form(rng: np.random.Generator) -> Form:
     """Any form."""
-    pick = lambda *choices: choices[int(rng.integers(len(choices)))]  # noqa: E731
+    pick = picker(rng)
     name = pick(*CASES)
     return Form(name, pick(*CASES[name][1]), pick(*DTYPES), pick(*IMPLEMENTATIONS))
 

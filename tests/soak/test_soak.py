@@ -30,7 +30,7 @@ def test_gradients_are_the_differences_and_wrong_ones_are_not(monkeypatch: pytes
     assert error_of(FORM)[0] < soak.TOLERANCE
     original = soak.lif_network
 
-    def detached(*given: Any, **options: Any) -> Any:
+    def detached(*given, **options):
         return original(*given, **{**options, "detach_reset": True})
 
     monkeypatch.setattr(soak, "lif_network", detached)
@@ -80,10 +80,10 @@ HUGE = Form(2, 3, 4, (5, 6), 2, bias=False, lengths=False, record_spikes=False)
 SCALED_GRADIENTS = soak.scaled_gradients
 
 
-def mistaken(change: Any) -> Any:
+def mistaken(change):
     """`soak.scaled_gradients` with a `change` of those of the kernels: by factor of the loss and gradients."""
 
-    def of(form: Form, implementation: str) -> Any:
+    def of(form: Form, implementation: str):
         run = SCALED_GRADIENTS(form, implementation)
         return (
             run if implementation == "reference" else lambda scale, *given: change(scale, run(scale, *given))

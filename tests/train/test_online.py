@@ -20,7 +20,7 @@ from tests.ops.common import jit
 STEPS, SIZE = 6, 3
 
 
-def setting(labels: Any) -> tuple[Any, Any, Batch]:
+def setting(labels) -> tuple[Any, Any, Batch]:
     net = snnjax.network(5, [snnjax.layer(7)], snnjax.leaky_readout(4, decay=0.8))
     rows = jax.random.bernoulli(jax.random.key(1), 0.4, (STEPS, SIZE, 5)).astype(jnp.float32)
     events = snnjax.SparseSpikes.from_dense(rows, capacity=5)
@@ -28,11 +28,11 @@ def setting(labels: Any) -> tuple[Any, Any, Batch]:
     return net, params, Batch(events, labels, jnp.array([6, 2, 4]))
 
 
-def penalty(activity: Any) -> Any:
+def penalty(activity):
     return losses.activity_upper_bound(activity, 0.05) + losses.activity_lower_bound(activity, 0.5)
 
 
-def mean_loss(net: Any, params: Params, batch: Batch, of_steps: bool) -> tuple[jax.Array, Any]:
+def mean_loss(net, params: Params, batch: Batch, of_steps: bool) -> tuple[jax.Array, Any]:
     """The mean over the samples of the mean loss over each one's steps, or over those of them that have a label."""
     lengths = batch.lengths
     run = net.apply(params, None, batch.inputs, lengths=lengths)[0]
@@ -89,7 +89,7 @@ def test_padding_changes_nothing(rule: str, name: str) -> None:
     pulls = {"layer_0/neuron": jnp.cos(jnp.arange(21.0)).reshape(3, 7)}
 
     @jit
-    def run(rows: Any, labels: Any, lengths: Any, pulls: Any) -> Any:
+    def run(rows, labels, lengths, pulls):
         return learn(params, Batch(rows, labels, lengths), lengths, pulls)
 
     expected = run(rows, labels, lengths, pulls)
@@ -123,7 +123,7 @@ def test_gradients_in_bfloat16_are_summed_in_float32() -> None:
     assert_close(own[name], exact[name], of_largest=0.02)
 
 
-def rates_of(rule: str, strength: float) -> Any:
+def rates_of(rule: str, strength: float):
     """The activity of the layer in each of 20 steps."""
     net, params, batch = setting(jnp.array([0, 1, 3]))
     optimiser, rates = optax.adam(0.1), []

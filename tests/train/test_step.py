@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from jax.typing import DTypeLike
 
 import snnjax
 from snnjax import blocks, losses, metrics, train
@@ -56,7 +57,7 @@ NETWORKS = {
 }
 
 
-def setting(layers: Any) -> tuple[Any, Any, Any, Batch]:
+def setting(layers) -> tuple[Any, Any, Any, Batch]:
     net = snnjax.network((6, 6, 2), layers, snnjax.leaky_readout(3))
     rows = jax.random.bernoulli(jax.random.key(1), 0.2, (TIME, BATCH, net.num_inputs))
     events = snnjax.SparseSpikes.from_dense(rows.astype(jnp.float32), capacity=40)
@@ -65,7 +66,7 @@ def setting(layers: Any) -> tuple[Any, Any, Any, Batch]:
     return net, params, net.initial_stats(jax.random.key(0)), batch
 
 
-def operations(net: Any, params: Params, stats: Stats, batch: Batch) -> tuple[float, float]:
+def operations(net, params: Params, stats: Stats, batch: Batch) -> tuple[float, float]:
     """The accumulates and multiply-accumulates of a batch: products of what there is and the weights that there are."""
     by_name = {node.name: node for node in net.nodes}
     pools = {name: node.block for name, node in by_name.items() if node.block.kind == "mean_pool"}
@@ -83,7 +84,7 @@ def operations(net: Any, params: Params, stats: Stats, batch: Batch) -> tuple[fl
     output, _ = jit(lambda params: net.apply(params, None, batch.inputs, **options))(params)
     valid = (np.arange(TIME)[:, None] < np.asarray(batch.lengths)).astype(np.float32)
 
-    def met(block: Any, weights: Any, name: str) -> tuple[float, bool]:
+    def met(block, weights, name: str) -> tuple[float, bool]:
         x, shape = output.recorded[name], net.shapes[name]
         x = x.to_dense() if isinstance(x, snnjax.SparseSpikes) else x
         x = x.reshape(TIME, BATCH, *shape) * valid.reshape(TIME, BATCH, *(1 for _ in shape))
@@ -140,7 +141,7 @@ def test_dropout_drops_by_the_key_in_training_alone() -> None:
     optimiser = optax.sgd(0.1)
     step = train.make_train_step(net, losses.cross_entropy_sum, optimiser, train.TrainConfig())
 
-    def loss(key: Any) -> float:
+    def loss(key) -> float:
         own = jax.tree.map(jnp.copy, params)
         return float(step(train.TrainState(own, optimiser.init(own)), batch, None, key)[1].loss) / BATCH
 
@@ -160,12 +161,10 @@ class Mixing(blocks.Block):
 
     kind, is_spiking = "mixing", True
 
-    def init(self, key: Any, *shapes: Any, dtype: Any) -> Any:
+    def init(self, key, *shapes, dtype: DTypeLike):
         return jnp.eye(shapes[0][0], dtype=dtype)
 
-    def apply(
-        self, params: Params, state: State, stats: Stats, *signals: Any, shapes: Any, context: Any
-    ) -> Any:
+    def apply(self, params: Params, state: State, stats: Stats, *signals, shapes, context):
         return blocks.BlockResult(snnjax.spike(signals[0] @ params - 0.5))
 
 
@@ -201,7 +200,7 @@ def test_several_inputs_and_readouts_are_trained() -> None:
     batch = Batch(inputs, jnp.array([0, 1, 2]), jnp.array([6, 4, 6]))
     params = initial(net, inputs, target_activity=0.2)
 
-    def loss(outputs: Any, labels: Any, *, lengths: Any) -> Any:
+    def loss(outputs, labels, *, lengths):
         word = losses.cross_entropy_sum(outputs["word"], labels, lengths=lengths)
         return word + losses.cross_entropy_sum(outputs["colour"], labels % 2, lengths=lengths)
 
@@ -228,13 +227,13 @@ class One:
     def __len__(self) -> int:
         return BATCH
 
-    def take(self, indices: Any) -> Batch:
+    def take(self, indices) -> Batch:
         assert len(indices) == BATCH
         return self._batch
 
 
 @pytest.mark.parametrize("given", [{"loss": losses.time_to_first_spike}, {"decoder": "first_spike"}])
-def test_membranes_have_no_first_spike(given: Any) -> None:
+def test_membranes_have_no_first_spike(given) -> None:
     """Products of one minus membranes are numbers, but not times."""
     options = {"loss": losses.cross_entropy_sum} | given
     net, spiking = (

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from snnjax._types import Signal
 from snnjax.ipu.device.core import (
     BackwardArguments,
     BackwardOnTiles,
@@ -259,7 +260,7 @@ def _switches_of(switches: Switches, layers: slice) -> Switches:
     return switches._replace(layers=tuple(own))
 
 
-def _cotangents_of(g: Cotangents, switches: Switches, layers: slice, g_sent: Any) -> Cotangents:
+def _cotangents_of(g: Cotangents, switches: Switches, layers: slice, g_sent: Signal) -> Cotangents:
     """The cotangents of the results of a piece, of which `g_sent` are those of what it sends to the next one."""
     is_last = layers.stop == len(switches.layers)
     spikes = g.spikes[layers]

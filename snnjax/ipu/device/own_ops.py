@@ -74,7 +74,7 @@ def _slots_pay(shapes: PyTree, static: object) -> bool:
     return shapes.ids.size <= 40 + shapes.weights.size / 47_000
 
 
-def _weights_pay(shapes: Any, sizes: Sizes) -> bool:
+def _weights_pay(shapes: PyTree, sizes: Sizes) -> bool:
     return shapes.ids.size <= 26 + math.prod(sizes) / 146_000
 
 

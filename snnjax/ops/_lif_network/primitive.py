@@ -7,13 +7,14 @@ from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
+from jaxtyping import Array, PyTree
 
 from snnjax import _platforms
 from snnjax._batching import SHARED
 from snnjax._dispatch import Target, evaluate, kernel_in_jax
 from snnjax._quantised import refuse_gradient
 from snnjax._sparse_spikes import SparseSpikes, beyond
+from snnjax._types import Signal, State
 from snnjax.ops._kernel_operands import dtype_obstacle
 from snnjax.ops._lif_network.chain import backward, forward
 from snnjax.ops._lif_network.kernel import BACKWARD_KERNEL, KERNEL
@@ -79,7 +80,7 @@ def _axes(operands: Operands) -> Operands:
     )
 
 
-def _state_axes(states: Any) -> Any:
+def _state_axes(states: State) -> PyTree:
     """The batch axes of the states of layers."""
     axes: Any = jax.tree.map(lambda _: 0, states)
     return tuple(_of_transit(state, lambda _: 1) for state in axes)
@@ -114,7 +115,7 @@ def _forward(operands: Operands, switches: Switches) -> ForwardResults:
     )
 
 
-def _droppable(shapes: ForwardResults, switches: Switches) -> Any:
+def _droppable(shapes: ForwardResults, switches: Switches) -> PyTree:
     """The results that may be dropped.
 
     They are what is in transit at the end, if no further call continues from them, and of the membranes recorded
@@ -140,7 +141,7 @@ def run_network(operands: Operands, switches: Switches) -> Results:
     return results._replace(spikes=tuple(_with_dropped(own) for own in results.spikes))
 
 
-def _with_dropped(spikes: Any) -> Any:
+def _with_dropped(spikes: Signal) -> PyTree:
     """Recorded lists with the number of spikes that are in none, which targets leave out."""
     if not isinstance(spikes, SparseSpikes):
         return spikes
@@ -152,7 +153,7 @@ def _network_primitive(operands: Operands, switches: Switches) -> Results:
     return _forward(operands, switches).results
 
 
-def _fwd(marked: Any, switches: Switches) -> tuple[Results, tuple[Any, ...]]:
+def _fwd(marked: PyTree, switches: Switches) -> tuple[Results, tuple[Any, ...]]:
     """The operands are marked with whether they are differentiated."""
     perturbed = jax.tree.map(lambda leaf: bool(leaf.perturbed), marked)
     operands = jax.tree.map(lambda leaf: leaf.value, marked)
@@ -162,7 +163,7 @@ def _fwd(marked: Any, switches: Switches) -> tuple[Results, tuple[Any, ...]]:
     return results, (Needs(perturbed, counts=True), operands, kept, record)
 
 
-def _bwd(switches: Switches, residuals: tuple[Any, ...], g: Any) -> tuple[Operands]:
+def _bwd(switches: Switches, residuals: tuple[Any, ...], g: PyTree) -> tuple[Operands]:
     needs, operands, kept, record = residuals
     switches = with_records(switches, operands, needs.operands)
     axes, all_axes = _axes(operands), _result_axes(result_shapes(operands, switches))
@@ -192,17 +193,17 @@ def _bwd(switches: Switches, residuals: tuple[Any, ...], g: Any) -> tuple[Operan
     return (cotangents,)
 
 
-def _is_zero(g: Any) -> bool:
+def _is_zero(g: PyTree) -> bool:
     """Whether a cotangent is zero because nothing depends on the result."""
     return isinstance(g, jax.custom_derivatives.SymbolicZero)
 
 
-def _rows_of_cotangents(g: Any) -> Any:
+def _rows_of_cotangents(g: PyTree) -> PyTree:
     """The cotangents of what is left in transit: no rows if nothing depends on them."""
     return jnp.zeros((0, *g.aval.shape[1:]), g.aval.dtype) if _is_zero(g) else g
 
 
-def _filled(g: Any) -> Array:
+def _filled(g: PyTree) -> Array:
     return jnp.zeros(g.aval.shape, g.aval.dtype) if _is_zero(g) else g
 
 

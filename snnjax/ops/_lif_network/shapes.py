@@ -6,6 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax.typing import DTypeLike
+from jaxtyping import PyTree
 
 from snnjax._sparse_spikes import SparseSpikes
 from snnjax._types import State, accumulation_dtype, id_dtype
@@ -29,13 +30,13 @@ def result_shapes(operands: Operands, switches: Switches) -> ForwardResults:
     """The shapes and dtypes of the results and of the record."""
     steps, batch = jax.tree.leaves(operands.inputs)[0].shape[:2]
 
-    def timed(*shape: int, dtype: DTypeLike = operands.dtype) -> Any:
+    def timed(*shape: int, dtype: DTypeLike = operands.dtype) -> PyTree:
         return jax.ShapeDtypeStruct((steps, batch, *shape), dtype)
 
-    def per_sequence(*shape: int, dtype: DTypeLike) -> Any:
+    def per_sequence(*shape: int, dtype: DTypeLike) -> PyTree:
         return jax.ShapeDtypeStruct((batch, *shape), dtype)
 
-    def marks(width: int) -> Any:
+    def marks(width: int) -> PyTree:
         return timed(-(-width // 8), dtype=jnp.uint8)
 
     def record(width: int, linear: Weighted, constants: LayerConstants, layer: LayerSwitches) -> LayerRecord:
@@ -68,7 +69,7 @@ def result_shapes(operands: Operands, switches: Switches) -> ForwardResults:
     return ForwardResults(results, Record(*of_inputs, tuple(record(*layer) for layer in each)))
 
 
-def _spikes(timed: Callable[..., Any], width: int, layer: LayerSwitches) -> Any:
+def _spikes(timed: Callable[..., Any], width: int, layer: LayerSwitches) -> PyTree:
     """Spikes of every step: rows, or lists of a layer with a capacity."""
     if layer.capacity is None:
         return timed(width)
@@ -77,10 +78,10 @@ def _spikes(timed: Callable[..., Any], width: int, layer: LayerSwitches) -> Any:
     return SparseSpikes(ids, slots, count, count, LEFT_OUT, width)
 
 
-def _left(state: State, layer: LayerSwitches) -> Any:
+def _left(state: State, layer: LayerSwitches) -> PyTree:
     """The shapes of a state after the last step, with all rows of what is in transit."""
 
-    def full(rows: Any, count: int) -> Any:
+    def full(rows: Any, count: int) -> PyTree:
         return jax.ShapeDtypeStruct((count, *rows.shape[1:]), rows.dtype)
 
     return layer.in_transit(state, full)

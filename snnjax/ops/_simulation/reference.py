@@ -23,7 +23,7 @@ from snnjax._quantised import Quantised, dequantise
 from snnjax._sharding import vary_alike
 from snnjax._sparse_spikes import list_ids
 from snnjax._synapses import Synapses, targets_or_beyond
-from snnjax._types import State, id_dtype, upcast
+from snnjax._types import State, Unchecked, id_dtype, upcast
 from snnjax.ops._tables.simulate import Operands, Results, ShortTermResults, StdpResults
 
 _SIGN = 1 << 31  # random words as signed numbers keep their order
@@ -127,7 +127,7 @@ def _plastic(operands: Operands) -> tuple[StdpResults | None, ShortTermResults |
     )
 
 
-def _as_rule(stdp: Any) -> STDP:
+def _as_rule(stdp: Unchecked) -> STDP:
     return STDP(tuple(stdp.decay), tuple(stdp.rates), tuple(stdp.bounds), stdp.plastic)
 
 

@@ -98,7 +98,7 @@ def spyx(recordings: Recordings, rate: float) -> Result:
         modules += [nnx.Linear(before, CLASSES, use_bias=False, rngs=rngs), nn.LI((CLASSES,), rngs=rngs)]
         model, epochs = nn.Sequential(*modules), recordings.epochs()
 
-        def loss(model: Any, inputs: Any, labels: Any) -> Any:
+        def loss(model, inputs, labels):
             return judge(nn.run(model, inputs)[0], labels)
 
         optimize.fit(model, optax.lion(rate), loss, lambda: next(epochs), epochs=EPOCHS)
@@ -125,7 +125,7 @@ def snntorch(recordings: Recordings, rate: float) -> Result:
         linears = [nn.Linear(*pair) for pair in pairwise(widths)]
         neurons = [snn.Leaky(0.5, spike_grad=surrogate.atan()) for _ in linears]
 
-        def forward(inputs: np.ndarray) -> Any:
+        def forward(inputs: np.ndarray):
             states, spikes = [each.init_leaky() for each in neurons], []
             for x in torch.from_numpy(inputs):
                 for place, (linear, neuron) in enumerate(zip(linears, neurons, strict=True)):
@@ -164,7 +164,7 @@ def read(path: Path, fold: int | None, seed: int) -> Recordings:
     """What the other libraries learn from."""
     _, parts, judged = task(path, fold, seed)
 
-    def dense(events: Any) -> tuple[np.ndarray, np.ndarray]:
+    def dense(events) -> tuple[np.ndarray, np.ndarray]:
         inputs = events.take(np.arange(len(events))).inputs
         return np.asarray(inputs.to_dense()).swapaxes(0, 1) > 0, np.asarray(events.labels, np.int64)
 

@@ -5,6 +5,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 
 from snnjax import (
     LayerState,
@@ -28,8 +29,8 @@ def make_network(
     widths: tuple[int, ...] = TWO_LAYERS,
     recurrent: bool = True,
     seed: int = 0,
-    dtype: Any = jnp.float32,
-    second_states: Any = (),
+    dtype: DTypeLike = jnp.float32,
+    second_states=(),
     currents: bool = False,
 ) -> tuple[Any, ...]:
     """Inputs, layers of `widths` (the first may be recurrent), a readout and a state, all random.
@@ -74,14 +75,14 @@ def make_network(
 
 
 def glif_step(
-    layer: Any,
-    v: Any,
-    w: Any,
-    current: Any,
-    surrogate: Any,
+    layer,
+    v,
+    w,
+    current,
+    surrogate,
     reset: str = "subtract",
     detach_reset: bool = True,
-) -> Any:
+):
     """The equation of `lif_network` with a second state: new states, spikes, and what the threshold is raised by."""
     constants = SecondState(*(0.0 if each is None else each[None] for each in layer.second_state))
     decay, gain, threshold = layer.decay[None], layer.gain[None], jnp.atleast_1d(layer.threshold)[None]
@@ -100,9 +101,7 @@ def glif_step(
     return v, w, spike(v - (threshold + raise_by), surrogate), raise_by
 
 
-def layer_step(
-    layer: Any, capacity: Any, second_threshold: Any, x: Any, v: Any, w: Any, before: Any, **options: Any
-) -> Any:
+def layer_step(layer, capacity, second_threshold, x, v, w, before, **options):
     """New states, true spikes (their gradient only above the second threshold) and lists of one layer."""
     surrogate, width = options["surrogate"], v.shape[-1]
     capacity, second = (width, -jnp.inf) if capacity is None else (capacity, second_threshold)
@@ -121,21 +120,21 @@ def layer_step(
 
 def compose(
     inputs: Signal,
-    layers: Any,
-    readout: Any,
+    layers,
+    readout,
     state: State,
-    lengths: Any = None,
-    second_threshold: Any = 0.9,
-    capacity: Any = None,
-    surrogate: Any = "superspike",
-    **switches: Any,
-) -> Any:
+    lengths=None,
+    second_threshold=0.9,
+    capacity=None,
+    surrogate="superspike",
+    **switches,
+):
     """Output, activity, listed spikes of each layer (dense), and state; one step is one round through the ops."""
     num_steps, batch = inputs.shape[:2]
     lengths = jnp.full(batch, num_steps, jnp.int32) if lengths is None else lengths
     capacities = capacity if isinstance(capacity, tuple) else (capacity,) * len(layers)
 
-    def step(carry: LIFNetworkState, xs: Any) -> Any:
+    def step(carry: LIFNetworkState, xs):
         states, out, (x, t) = [], carry.readout, xs
         inside, counted, listed = (t < lengths)[:, None], [], []
         for layer, state, slots in zip(layers, carry.layers, capacities, strict=True):

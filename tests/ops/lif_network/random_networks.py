@@ -25,7 +25,7 @@ from snnjax._neuron_table import RESETS, SURROGATES
 from snnjax._types import accumulation_dtype, id_dtype
 from snnjax.neurons import SecondState
 from snnjax.surrogates import as_surrogate
-from tests.numbers import dyadic, halves
+from tests.numbers import dyadic, dyadic_spikes, halves, picker
 
 # Which constants of a second state are present besides its decay: w_membrane, w_gain, w_jump, v_coupling and
 # threshold_coupling; those of adLIF, of adaptive thresholds, of a synaptic current, of resonance, and all.
@@ -85,7 +85,7 @@ class Form(NamedTuple):
 
 def random_form(rng: np.random.Generator) -> Form:
     """Any form; sizes are around those at which kernels change strategy: 16 samples, 8 steps, words of 64 neurons."""
-    pick = lambda *choices: choices[int(rng.integers(len(choices)))]  # noqa: E731
+    pick = picker(rng)
     widths = tuple(pick(0, 1, 5, 17, 63, 64, 65, 100, 130, 200) for _ in range(pick(1, 1, 2, 3)))
     form = Form(
         steps=pick(0, 1, 3, 6, 19),
@@ -149,7 +149,7 @@ def arguments(form: Form, rng: np.random.Generator) -> tuple[Any, ...]:
         readout = LIFReadout(dyadic(rng, -16, 16, form.widths[-1], form.outputs), *constants, bias)
     spikes = [None for _ in form.widths]
     if form.recurrent:
-        spikes[0] = _sparse(rng, (form.batch, form.widths[0]), low=-8, high=16)
+        spikes[0] = dyadic_spikes(rng, -8, 16, form.batch, form.widths[0])
     membranes = tuple(dyadic(rng, -16, 32, form.batch, width) for width in form.widths)
     last = None if readout is None else dyadic(rng, -8, 8, form.batch, form.outputs)
     second = tuple(
@@ -254,7 +254,7 @@ def _pending(
     for index, (most, (width, _)) in enumerate(zip(longest, pairs, strict=True)):
         if most is not None:
             shape = (most + 1 if form.has_pending else 0, form.batch, width)
-            rows[index] = _sparse(rng, shape, low=-8, high=16)
+            rows[index] = dyadic_spikes(rng, -8, 16, *shape)
     return tuple(rows)
 
 
@@ -270,13 +270,6 @@ def _constant(form: Form, values: jax.Array) -> jax.Array:
     return values[0] if values.size else jnp.float32(0.5)
 
 
-def _sparse(rng: np.random.Generator, shape: tuple[int, ...], low: int, high: int) -> jax.Array:
-    """Multiples of 1/16 between low/16 and high/16, or zeros and ones; rows differ in how many are not 0."""
-    values = rng.integers(low, high + 1, shape) / 16 if rng.random() < 0.5 else np.ones(shape)
-    share = rng.choice([0.0, 0.03, 0.25, 0.5, 1.0], (*shape[:-1], 1))
-    return jnp.asarray(np.where(rng.random(shape) < share, values, 0), jnp.float32)
-
-
 def _inputs(form: Form, rng: np.random.Generator) -> Any:
     axes = (form.steps, form.batch)
     if form.given in LIST_INPUTS:
@@ -285,9 +278,9 @@ def _inputs(form: Form, rng: np.random.Generator) -> Any:
         numbers = rng.integers(low, form.inputs + 2, (*axes, form.slots))
         ids = jnp.asarray(numbers.astype(form.integers or dtype))
         counts = jnp.zeros(axes, jnp.int32)  # which the op does not trust
-        values = _sparse(rng, ids.shape, -16, 16).astype(form.dtype)
+        values = dyadic_spikes(rng, -16, 16, *ids.shape).astype(form.dtype)
         return SparseSpikes(ids, values, counts, counts, 0 * counts, form.inputs)
-    dense = _sparse(rng, (*axes, form.inputs), -16, 16)
+    dense = dyadic_spikes(rng, -16, 16, *axes, form.inputs)
     if form.given in ("float32", "bfloat16", "float16"):
         return dense.astype(form.given)
     return (jnp.abs(dense) * 16).astype(form.given)  # integers, beyond 1 for other dtypes than bool

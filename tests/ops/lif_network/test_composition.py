@@ -19,7 +19,7 @@ LENGTHS = jnp.array([STEPS, 2])
 TOLERANCE = {"rtol": 2e-5, "atol": 2e-5}
 
 
-def run(inputs: Signal, layers: Any, readout: Any, state: State, **options: Any) -> Any:
+def run(inputs: Signal, layers, readout, state: State, **options):
     """What `compose` yields, by `lif_network`."""
     out, state = lif_network(inputs, layers, readout, state, record_spikes=True, **options)
     output, *listed = (s.to_dense() if isinstance(s, SparseSpikes) else s for s in (out.output, *out.spikes))
@@ -92,7 +92,7 @@ CAPPED = {"capacity": 2, "second_threshold": 0.3, "detach_reset": False}
 
 
 @functools.cache
-def in_one_run() -> Any:
+def in_one_run():
     return jit(with_gradient(functools.partial(run, lengths=LENGTHS, **CAPPED)))(*make_network(ONE_LAYER))
 
 
@@ -108,7 +108,7 @@ def test_chunks_change_nothing(chunk: int) -> None:
 def test_pieces_with_the_carried_state_equal_one_run() -> None:
     """Values and gradients, back through the state, with sequences that end in the first piece or the second."""
 
-    def in_pieces(inputs: Signal, layers: Any, readout: Any, state: State) -> Any:
+    def in_pieces(inputs: Signal, layers, readout, state: State):
         cut, lengths = 3, LENGTHS
         first = run(inputs[:cut], layers, readout, state, lengths=jnp.minimum(lengths, cut), **CAPPED)
         rest = jnp.maximum(lengths - cut, 0)

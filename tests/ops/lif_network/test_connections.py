@@ -167,14 +167,14 @@ CASES = {
 }
 
 
-def inputs_of(given: Given) -> Any:
+def inputs_of(given: Given):
     rng = np.random.default_rng(0)
     shape = (STEPS, BATCH, given.net.num_inputs)
     rows = jnp.asarray((rng.random(shape) < given.rate) * rng.integers(1, 3, shape), given.dtype)
     return SparseSpikes.from_dense((rows > 0).astype(given.dtype), 50) if given.lists else rows
 
 
-def under_way(state: State) -> Any:
+def under_way(state: State):
     """A state in which something was sent to the layers behind delays."""
     rng = np.random.default_rng(1)
     return {
@@ -192,8 +192,8 @@ def test_kernels_equal_the_reference(name: str) -> None:
     params, inputs = initial(given.net, dtype=given.dtype), inputs_of(given)
     stats = given.net.initial_stats(jax.random.key(0))
 
-    def run(implementation: str) -> Any:
-        def apply(params: Params, state: State, inputs: Signal) -> Any:
+    def run(implementation: str):
+        def apply(params: Params, state: State, inputs: Signal):
             options = {"stats": stats, "implementation": implementation, **given.options}
             return given.net.apply(params, state, inputs, **options)
 
@@ -298,7 +298,7 @@ SYNAPSES = Synapses.from_mask(np.ones((3, 3), bool))
         ),
     ],
 )
-def test_wrong_recurrent_synapses_are_refused(field: str, weights: Any, synapses: Any, message: str) -> None:
+def test_wrong_recurrent_synapses_are_refused(field: str, weights, synapses, message: str) -> None:
     layer = LIFLayer(jnp.zeros((4, 3)), decay=0.5, recurrent=weights, recurrent_synapses=synapses)
     with pytest.raises(ValueError) as caught:
         lif_network(jnp.zeros((5, 2, 4)), [layer])

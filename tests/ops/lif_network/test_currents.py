@@ -1,7 +1,6 @@
 """A first layer without weights, whose inputs are its currents."""
 
 import functools
-from collections.abc import Callable
 from typing import Any
 
 import chex
@@ -14,6 +13,7 @@ import pytest
 
 from snnjax import Connection, LIFLayer, LIFReadout, SparseSpikes, lif_network, lif_network_state
 from snnjax._types import Signal
+from tests.errors.refusals import refusals
 from tests.numbers import assert_close
 from tests.ops.common import jit, with_gradient
 from tests.ops.kernel_checks import TOLERANCE, needs_kernels
@@ -118,54 +118,32 @@ CURRENTS_WANTED = (
 PLAIN_WANTED = "lif_network: `layers[0]` must have neither a connection nor delays without weights"
 
 
-@pytest.mark.parametrize(
-    "call, message",
-    [
-        (
-            lambda: lif_network(CURRENTS.astype(int), [GIVEN]),
-            f"{CURRENTS_WANTED}, got int32. Give the layer weights, or cast the currents.",
-        ),
-        (
-            lambda: lif_network(SparseSpikes.from_dense(CURRENTS, 2), [GIVEN]),
-            f"{CURRENTS_WANTED}, got SparseSpikes. Give the layer weights, or cast the currents.",
-        ),
-        (
-            lambda: lif_network(CURRENTS, [GIVEN._replace(delays=0.5)]),
-            f"{PLAIN_WANTED}, got delays. Give it weights, or leave them out.",
-        ),
-        (
-            lambda: lif_network(CURRENTS, [GIVEN._replace(connection=Connection(max_delay=2))]),
-            f"{PLAIN_WANTED}, got Connection(pooling=None, convolution=None, rounds_cotangents.... "
-            "Give it weights, or leave them out.",
-        ),
-        (
-            lambda: lif_network(CURRENTS, [LAYER._replace(factor=jnp.ones(3))]),
-            "lif_network: `layers[0].factor` must be None with weights, got an array. Multiply the weights with it.",
-        ),
-        (
-            lambda: lif_network(CURRENTS, [GIVEN._replace(factor=jnp.ones(2))]),
-            "lif_network: `layers[0].factor` must have shape [neurons] = [3], got [2]. "
-            "Match its shape to the layer below and to its neurons.",
-        ),
-        (
-            lambda: lif_network(CURRENTS, [LAYER, GIVEN]),
-            "lif_network: `layers[1].weights` must be an array after the first layer, got None. Give it weights.",
-        ),
-        (
-            lambda: lif_network(CURRENTS, [LAYER], READOUT._replace(weights=None)),
-            "lif_network: `readout.weights` must be an array after the first layer, got None. Give it weights.",
-        ),
-        (
-            lambda: lif_network_state(2, [GIVEN]),
-            "lif_network_state: `currents` must be given for a first layer without weights, got None. "
-            "Pass the inputs of lif_network.",
-        ),
-    ],
-)
-def test_what_is_no_current_is_refused(call: Callable[[], Any], message: str) -> None:
-    with pytest.raises(ValueError) as caught:
-        call()
-    assert str(caught.value) == message
+REFUSED = {
+    f"{CURRENTS_WANTED}, got int32. Give the layer weights, or cast the currents.": lambda: lif_network(
+        CURRENTS.astype(int), [GIVEN]
+    ),
+    f"{CURRENTS_WANTED}, got SparseSpikes. Give the layer weights, or cast the currents.": lambda: (
+        lif_network(SparseSpikes.from_dense(CURRENTS, 2), [GIVEN])
+    ),
+    f"{PLAIN_WANTED}, got delays. Give it weights, or leave them out.": lambda: lif_network(
+        CURRENTS, [GIVEN._replace(delays=0.5)]
+    ),
+    f"{PLAIN_WANTED}, got Connection(pooling=None, convolution=None, rounds_cotangents.... "
+    "Give it weights, or leave them out.": lambda: lif_network(
+        CURRENTS, [GIVEN._replace(connection=Connection(max_delay=2))]
+    ),
+    "lif_network: `layers[0].factor` must be None with weights, got an array. "
+    "Multiply the weights with it.": lambda: lif_network(CURRENTS, [LAYER._replace(factor=jnp.ones(3))]),
+    "lif_network: `layers[0].factor` must have shape [neurons] = [3], got [2]. Match its shape to the "
+    "layer below and to its neurons.": lambda: lif_network(CURRENTS, [GIVEN._replace(factor=jnp.ones(2))]),
+    "lif_network: `layers[1].weights` must be an array after the first layer, got None. "
+    "Give it weights.": lambda: lif_network(CURRENTS, [LAYER, GIVEN]),
+    "lif_network: `readout.weights` must be an array after the first layer, got None. "
+    "Give it weights.": lambda: lif_network(CURRENTS, [LAYER], READOUT._replace(weights=None)),
+    "lif_network_state: `currents` must be given for a first layer without weights, got None. "
+    "Pass the inputs of lif_network.": lambda: lif_network_state(2, [GIVEN]),
+}
+test_what_is_no_current_is_refused = refusals(REFUSED)
 
 
 @needs_kernels

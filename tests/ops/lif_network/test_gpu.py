@@ -5,7 +5,6 @@ import subprocess
 import sys
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
 
 import chex
 import jax
@@ -45,7 +44,7 @@ FORMS = (
 
 
 @pytest.fixture
-def scanned(monkeypatch: pytest.MonkeyPatch) -> Any:
+def scanned(monkeypatch: pytest.MonkeyPatch):
     """A function that makes the references scan in another way."""
 
     def by(loops: Loops) -> None:
@@ -57,7 +56,7 @@ def scanned(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.mark.parametrize("form", FORMS, ids=range(len(FORMS)))
-def test_kernel_equals_reference(scanned: Any, monkeypatch: pytest.MonkeyPatch, form: Form) -> None:
+def test_kernel_equals_reference(scanned, monkeypatch: pytest.MonkeyPatch, form: Form) -> None:
     """Results bit for bit, since arguments are dyadic, and gradients within the tolerance."""
     monkeypatch.setattr(_gpu_scan, "_AHEAD", AT_ONCE)
     given, of = arguments(form, np.random.default_rng(0)), {}
@@ -75,7 +74,7 @@ def test_forms_reach_each_reset() -> None:
 RECURRENT = Form(STEPS, 2, 5, (6,), recurrent=True, second_states=(ALL,), capacity=3)
 
 
-def test_unrolled_scans_change_nothing(scanned: Any) -> None:
+def test_unrolled_scans_change_nothing(scanned) -> None:
     """Also not where steps are left over, lists overflow, and weights are not finite."""
     finite, of = arguments(RECURRENT, np.random.default_rng(1)), []
     (layer,) = finite[1]
@@ -93,7 +92,7 @@ def test_unrolled_scans_change_nothing(scanned: Any) -> None:
     assert any(np.any(np.isnan(leaf)) for leaf in wild)
 
 
-def conditionals(jaxpr: Any, *, in_scan: bool = False) -> int:
+def conditionals(jaxpr, *, in_scan: bool = False) -> int:
     """The number of conditionals in scans, where all numbers are finite."""
     found = 0
     for equation in jaxpr.eqns:
@@ -117,16 +116,16 @@ def test_steps_have_no_conditionals_on_a_gpu(monkeypatch: pytest.MonkeyPatch) ->
 X, W, READOUT = jnp.ones((16, 4, 3)), jnp.full((3, 5), 0.25), jnp.full((5, 2), 0.5)
 
 
-def output(x: Any, weights: Any, implementation: str | None = "reference") -> Any:
+def output(x, weights, implementation: str | None = "reference"):
     layers, readout = [LIFLayer(weights, 0.9, 1.0, 1.0)], LIFReadout(READOUT, 0.9, 1.0)
     return lif_network(x, layers, readout, implementation=implementation)[0].output
 
 
-def loss(x: Any, weights: Any) -> Any:
+def loss(x, weights):
     return jnp.sum(output(x, weights) ** 2)
 
 
-def test_kernel_inside_vmap_over_weights(scanned: Any) -> None:
+def test_kernel_inside_vmap_over_weights(scanned) -> None:
     scanned(INTERPRETED)
     weights = jnp.stack([W, 2 * W])
     ours = jit(jax.vmap(jax.value_and_grad(loss, 1), (None, 0)))(X, weights)
@@ -135,7 +134,7 @@ def test_kernel_inside_vmap_over_weights(scanned: Any) -> None:
     chex.assert_trees_all_close(ours, jax.tree.map(lambda *each: jnp.stack(each), *theirs), rtol=1e-6)
 
 
-def test_kernel_inside_shard_map(scanned: Any) -> None:
+def test_kernel_inside_shard_map(scanned) -> None:
     mesh = jax.make_mesh((4,), ("batch",), axis_types=(AxisType.Auto,))
     by_batch = PartitionSpec(None, "batch")
     specs = {"in_specs": (by_batch, PartitionSpec()), "out_specs": by_batch}
@@ -181,17 +180,17 @@ def test_asked_for_the_scans_are_kernels() -> None:
     ],
 )
 def test_kernel_is_chosen_where_it_was_measured(
-    monkeypatch: pytest.MonkeyPatch, capabilities: Any, platforms: list[str], is_kernel: bool
+    monkeypatch: pytest.MonkeyPatch, capabilities, platforms: list[str], is_kernel: bool
 ) -> None:
     _with_gpus(monkeypatch, capabilities)
     assert lowered(None, *platforms).count("xla.gpu.triton") == (4 if is_kernel else 0)
 
 
-def _with_gpus(monkeypatch: pytest.MonkeyPatch, capabilities: Any) -> None:
+def _with_gpus(monkeypatch: pytest.MonkeyPatch, capabilities) -> None:
     """A machine with GPUs of these compute capabilities, or without a plug-in for them."""
     devices = jax.devices
 
-    def as_if(platform: str | None = None) -> Any:
+    def as_if(platform: str | None = None):
         if platform != "cuda":
             return devices(platform)
         if capabilities is None:

@@ -22,7 +22,7 @@ EVERYTHING = ("w_membrane", "w_gain", "w_jump", "v_coupling", "threshold_couplin
 LENGTHS = np.array([STEPS, 3])
 
 
-def run(inputs: Signal, layers: Any, readout: Any, state: State, **options: Any) -> Any:
+def run(inputs: Signal, layers, readout, state: State, **options):
     out, state = lif_network(inputs, layers, readout, state, **options)
     return out.output, out.activity, tuple(state)
 
@@ -71,7 +71,7 @@ def test_delays_of_recurrent_synapses_equal_finite_differences() -> None:
         check_gradient(relaxed, (inputs, (layer,), readout, state))
 
 
-def frozen_network(inputs: Signal, layers: Any, readout: Any, state: State, masks: Any) -> Any:
+def frozen_network(inputs: Signal, layers, readout, state: State, masks):
     """One relaxed recurrent layer step by step, in which given numbers stand for the reset's spikes."""
     (layer,), ((v, w, spikes, *none),), out = layers, *state
     outputs, fired = [], []
@@ -113,7 +113,7 @@ def test_full_list_below_everything_equals_no_list() -> None:
 READOUT = LIFReadout(jnp.arange(1.0, 11.0).reshape(5, 2) / 8, decay=0.5, gain=1.0)
 
 
-def one_layer(inputs: Signal, weights: Any, readout: Any, **options: Any) -> Any:
+def one_layer(inputs: Signal, weights, readout, **options):
     """Spikes without reset and with a memory of no step: the membrane is the current, in every step."""
     layer = LIFLayer(weights, decay=0.0, threshold=1.0, gain=1.0)
     options = {"reset": "none", "surrogate": Surrogate("superspike", 2.0), **options}
@@ -125,7 +125,7 @@ def test_capped_gradient_is_the_dense_one_masked_to_the_listed_neurons() -> None
     inputs, layers, _, _ = make_network(recurrent=False, seed=3)
     weights = layers[0].weights + 0.5
 
-    def loss(weights: Any) -> Any:
+    def loss(weights):
         out = one_layer(inputs, weights, READOUT, capacity=2, second_threshold=0.4)
         return jnp.sum(out.output), out
 
@@ -154,7 +154,7 @@ def test_activity_gradient_is_the_surrogate_above_the_second_threshold(
     inputs, layers, _, _ = make_network(recurrent=False, seed=3)
     options = {"capacity": capacity, "second_threshold": second_threshold}
 
-    def activity(weights: Any) -> Any:
+    def activity(weights):
         return jnp.sum(one_layer(inputs, weights, READOUT, **options).activity[0])
 
     v = np.asarray(inputs) @ np.asarray(layers[0].weights)
@@ -168,7 +168,7 @@ def test_silent_output_still_learns() -> None:
     """Without a capacity a class far below the second threshold still has its gradient; with one it has none."""
     layer = LIFLayer(jnp.full((2, 3), -1.0), decay=0.5)
 
-    def loss(weights: Any, capacity: int | None = None) -> Any:
+    def loss(weights, capacity: int | None = None):
         out, _ = lif_network(jnp.ones((2, 1, 2)), [layer._replace(weights=weights)], capacity=capacity)
         return jnp.sum(out.output if capacity is None else out.output.values)
 

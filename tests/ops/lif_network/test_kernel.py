@@ -5,7 +5,6 @@ of sums.
 """
 
 import dataclasses
-from typing import Any
 
 import chex
 import hypothesis
@@ -163,7 +162,7 @@ SOME = {
 
 
 @pytest.mark.parametrize("by", SOME.values(), ids=SOME)
-def test_gradient_by_some_arguments_is_that_by_all(by: Any) -> None:
+def test_gradient_by_some_arguments_is_that_by_all(by) -> None:
     """Bit for bit: the backward pass computes only what is needed."""
     given = arguments(PARTIAL, np.random.default_rng(0))
     _, every = compiled(PARTIAL, "cpu")(*given)
@@ -187,8 +186,8 @@ def test_one_sequence_that_is_not_finite_stays_alone() -> None:
     spoilt = given[0].at[1, 4].set(jnp.nan).at[0, 4, 3].set(jnp.inf)
 
     @jit
-    def run(inputs: Signal) -> Any:
-        def loss(inputs: Signal) -> Any:
+    def run(inputs: Signal):
+        def loss(inputs: Signal):
             output = runner(form, "cpu")(inputs, *given[1:])[0]
             return jnp.sum(output), output
 
@@ -218,8 +217,8 @@ def test_long_lists_of_ones_equal_dense_inputs(twice: bool) -> None:
     )  # dyadic: sums are exact
 
     @jit
-    def run(given: Any) -> Any:
-        def loss(weights: jax.Array) -> Any:
+    def run(given):
+        def loss(weights: jax.Array):
             output = lif_network(given, [LIFLayer(weights, decay=0.5)], implementation="cpu")[0].output
             return jnp.sum(output), output
 

@@ -39,7 +39,7 @@ def draws(form: Form, count: int) -> list[tuple[Any, ...]]:
     return [arguments(form, np.random.default_rng(seed)) for seed in range(count)]
 
 
-def name_of(argument: Any) -> str:
+def name_of(argument) -> str:
     if isinstance(argument, Form):
         return "dense" if argument == FORM else "events"
     return "all" if argument is None else ARGUMENTS[argument]
@@ -97,7 +97,7 @@ def test_new_values_run_the_compiled_program() -> None:
     calls: list[str] = []
     original = _targets.call
 
-    def counted(target: str, *rest: Any, **attributes: Any) -> Any:
+    def counted(target: str, *rest, **attributes):
         calls.append(target)
         return original(target, *rest, **attributes)
 
@@ -122,8 +122,8 @@ def test_shard_map_keeps_the_bits() -> None:
     out_specs = (batch[1], batch[0], batch[0], batch[1], tuple(state))
     sharded = jax.shard_map(runner(FORM, "cpu"), mesh=mesh, in_specs=in_specs, out_specs=out_specs)
 
-    def gradient(function: Any) -> Any:
-        def loss(inputs: Signal, layers: Any, readout: Any) -> Any:
+    def gradient(function):
+        def loss(inputs: Signal, layers, readout):
             results = function(inputs, layers, readout, *given[3:])
             return weighted_sum(results), results
 

@@ -61,7 +61,7 @@ def test_dropped_spikes_reset_but_reach_nobody() -> None:
 
 
 @functools.cache
-def two_layers(capacity: Any, reset: str) -> Any:
+def two_layers(capacity, reset: str):
     return jit(functools.partial(run_network, capacity=capacity, reset=reset))
 
 
@@ -97,7 +97,7 @@ def test_events_in_equal_dense_in(capacity: int | None) -> None:
     ids = jnp.asarray(np.random.default_rng(0).integers(0, INPUTS + 1, (STEPS, BATCH, 3)))
     events = SparseSpikes.from_ids(ids, INPUTS).with_values()
 
-    def loss(given: Any) -> Any:
+    def loss(given):
         out, _ = lif_network(
             given, *network, capacity=capacity, second_threshold=0.2, lengths=jnp.array([STEPS, 3])
         )
@@ -139,7 +139,7 @@ def test_second_threshold_moves_without_a_second_trace() -> None:
 
     @jit
     @chex.assert_max_traces(n=2)  # of arrays and of numbers
-    def listed(second_threshold: Any) -> Any:
+    def listed(second_threshold):
         out, _ = lif_network(*network, capacity=4, second_threshold=second_threshold, record_spikes=True)
         return [jnp.sum(s.num_listed) for s in out.spikes], out.output
 
@@ -167,7 +167,7 @@ def test_second_threshold_may_differ_by_layer_and_neuron() -> None:
 def test_no_steps_return_the_state(capacity: int | None) -> None:
     inputs, layers, readout, state = make_network()
 
-    def loss(state: State) -> Any:
+    def loss(state: State):
         out, last = lif_network(
             inputs[:0], layers, readout, state, capacity=capacity, record_spikes=True, chunk=2
         )
@@ -220,9 +220,9 @@ def test_a_membrane_that_is_not_a_number_spoils_no_other_gradient(
     network = (jnp.array([[1.0, jnp.nan], [0.5, 0.1]]), jnp.array([[0.7], [0.0]]))
     within = jnp.array([[0.25, 0.0], [0.0, 0.0]]) if recurrent else None
 
-    def loss(weights: Any, inputs: Signal) -> Any:
+    def loss(weights, inputs: Signal):
         layers = [LIFLayer(weights[0], 0.9, recurrent=within), LIFLayer(weights[1], 0.9)]
-        options: Any = {"second_threshold": -jnp.inf} if capacity else {}
+        options = {"second_threshold": -jnp.inf} if capacity else {}
         out, _ = lif_network(
             inputs, layers, capacity=(capacity, None), implementation=implementation, **options
         )
@@ -246,7 +246,7 @@ def test_a_switch_that_is_no_switch_is_refused(switch: str) -> None:
 
 
 @pytest.mark.parametrize("decay", [20.0, -0.5, np.nan, jnp.array([0.5, 20.0])])
-def test_a_decay_that_keeps_more_than_all_is_refused(decay: Any) -> None:
+def test_a_decay_that_keeps_more_than_all_is_refused(decay) -> None:
     """A time constant in its place would let membranes grow without bound."""
     second = SecondState(w_decay=decay)
     calls: dict[str, Any] = {

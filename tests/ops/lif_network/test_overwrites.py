@@ -1,7 +1,6 @@
 """The kernel of `lif_network` replaces recorded membranes by their cotangents: where, and that nobody sees it."""
 
 import functools
-from typing import Any
 
 import chex
 import jax
@@ -45,7 +44,7 @@ def test_which_membranes_are_overwritten(form: Form, expected: int) -> None:
 
 
 @functools.cache
-def pullback_of(form: Form) -> Any:
+def pullback_of(form: Form):
     """The results, and what pulls their cotangents back to the layers."""
     given = arguments(form, np.random.default_rng(1))
     results, pull_back = jax.vjp(
@@ -78,7 +77,7 @@ def test_a_record_serves_many_cotangents(form: Form) -> None:
 def test_a_recomputed_record_gives_the_same_gradient(form: Form) -> None:
     given = arguments(form, np.random.default_rng(2))
 
-    def loss(layers: Any) -> Any:
+    def loss(layers):
         return weighted_sum([runner(form, "cpu")(given[0], layers, *given[2:])[0]])
 
     gradients = [jit(jax.grad(each))(given[1]) for each in (loss, jax.checkpoint(loss))]

@@ -25,19 +25,19 @@ FORMS = (
 )
 
 
-def weights_of(given: Any) -> Any:
+def weights_of(given):
     return [(layer.weights, layer.recurrent) for layer in given[1]]
 
 
 # Decays depend on all membranes, and so do counts where they have a cotangent: neither is asked for here.
 @functools.cache
-def listed_only(form: Form, implementation: str) -> Any:
+def listed_only(form: Form, implementation: str):
     return jit(everything(form, implementation, lambda results: [results[0], results[4]], weights_of))
 
 
 @functools.cache
-def all_membranes(form: Form, implementation: str) -> Any:
-    def with_counts(results: Any) -> Any:
+def all_membranes(form: Form, implementation: str):
+    def with_counts(results):
         zeros = jax.tree.map(
             lambda leaf: leaf * 0, results[1]
         )  # a cotangent of 0 that JAX does not know to be 0
@@ -46,7 +46,7 @@ def all_membranes(form: Form, implementation: str) -> Any:
     return jit(everything(form, implementation, with_counts, weights_of))
 
 
-def widths_of_records(form: Form, of: Any) -> set[int]:
+def widths_of_records(form: Form, of) -> set[int]:
     """The last axes of the float arrays ``[groups, time, batch, ...]`` with rows that the forward pass yields."""
     given = arguments(form, np.random.default_rng(0))
     text = of.lower(*given).as_text()
@@ -99,7 +99,7 @@ def test_gradients_without_jit_are_those_with_it() -> None:
     form = FORMS[0]
     given = arguments(form, np.random.default_rng(1))
 
-    def loss(layers: Any) -> Any:
+    def loss(layers):
         results = runner(form, "cpu")(given[0], layers, *given[2:])
         return weighted_sum([results[0]])
 

@@ -68,7 +68,7 @@ def test_the_gradient_differs_by_the_rounding(recurrent: bool, implementation: s
     own = jnp.asarray(0.1 * rng.normal(size=(48, 48)), jnp.float32) if recurrent else None
     readout = LIFReadout(jnp.asarray(rng.normal(size=(48, 3)), jnp.float32), 0.9)
 
-    def loss(weights: Any, record_dtype: Any) -> Any:
+    def loss(weights, record_dtype):
         layers = [
             LIFLayer(each, 0.9, gain=1.0, recurrent=r) for each, r in zip(weights, (None, own), strict=True)
         ]
@@ -89,7 +89,7 @@ def test_float64_networks_round_nothing() -> None:
     with jax.enable_x64(True):
         layer64 = LIFLayer(jnp.ones((2, 3), jnp.float64), 0.9)
 
-        def loss(weights: Any, record_dtype: Any) -> Any:
+        def loss(weights, record_dtype):
             out, _ = lif_network(
                 jnp.ones((4, 1, 2)), [layer64._replace(weights=weights)], record_dtype=record_dtype
             )

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable
 from typing import Any
 
 import chex
@@ -17,6 +16,7 @@ from jax.test_util import check_grads
 
 from snnjax import SparseSpikes, Synapses, _targets, delayed_spike_matmul
 from snnjax._types import Signal
+from tests.errors.refusals import refusals
 from tests.ops.common import jit
 from tests.ops.kernel_checks import needs_kernels
 
@@ -217,54 +217,26 @@ def test_ends_in_any_order_reach_no_other_memory(ends: list[int]) -> None:
 
 
 SPIKES, MATRIX, LISTED = jnp.zeros((2, 1, 3)), jnp.zeros((3, 2)), Synapses.from_mask(np.ones((3, 2), bool))
-ERRORS: list[tuple[Callable[[], Any], str]] = [
-    (
-        lambda: run(SPIKES[0], MATRIX, MATRIX),
-        "delayed_spike_matmul: `spikes` must have shape [time, batch, neurons], got [1, 3]. Add the "
-        "missing axes, for instance spikes[:, None].",
+REFUSED = {
+    "delayed_spike_matmul: `spikes` must have shape [time, batch, neurons], got [1, 3]. "
+    "Add the missing axes, for instance spikes[:, None].": lambda: run(SPIKES[0], MATRIX, MATRIX),
+    "delayed_spike_matmul: `weights` must have shape [neurons, targets] = [3, any], got [2, 2]. "
+    "Pass one row for every neuron, or synapses.": lambda: run(SPIKES, MATRIX[1:], MATRIX),
+    "delayed_spike_matmul: `delays` must have shape [neurons, targets] = [3, 2], got [3, 1]. "
+    "Pass one for each weight.": lambda: run(SPIKES, MATRIX, MATRIX[:, 1:]),
+    "delayed_spike_matmul: `delays` must have a floating-point dtype, got int32. "
+    "Cast it with delays.astype(jnp.float32).": lambda: run(SPIKES, MATRIX, MATRIX.astype(int)),
+    "delayed_spike_matmul: `weights` must have shape [synapses] = [6], got [3, 2]. "
+    "Pass one for each synapse.": lambda: run(SPIKES, MATRIX, MATRIX, LISTED),
+    "delayed_spike_matmul: `synapses` must be Synapses or None, got bool[3, 2]. Make "
+    "them with Synapses.from_mask, for instance.": lambda: run(SPIKES, MATRIX, MATRIX, np.ones((3, 2), bool)),
+    "delayed_spike_matmul: `pending` must have shape [max_delay, batch, targets] = [3, 1, 2], got [4, 1, 2]. "
+    "Pass "
+    "that of the previous call, or None.": lambda: run(SPIKES, MATRIX, MATRIX, None, jnp.zeros((4, 1, 2))),
+    "delayed_spike_matmul: `bias` must have shape [targets] = [2], got [3]. "
+    "Pass one for each target.": lambda: run(SPIKES, MATRIX, MATRIX, bias=jnp.zeros(3)),
+    "delayed_spike_matmul: `max_delay` must be an integer of at least 0, got -1. Pass 0 or more.": lambda: (
+        run(SPIKES, MATRIX, MATRIX, max_delay=-1)
     ),
-    (
-        lambda: run(SPIKES, MATRIX[1:], MATRIX),
-        "delayed_spike_matmul: `weights` must have shape [neurons, targets] = [3, any], got [2, 2]. Pass one row for "
-        "every neuron, or synapses.",
-    ),
-    (
-        lambda: run(SPIKES, MATRIX, MATRIX[:, 1:]),
-        "delayed_spike_matmul: `delays` must have shape [neurons, targets] = [3, 2], got [3, 1]. Pass one for each "
-        "weight.",
-    ),
-    (
-        lambda: run(SPIKES, MATRIX, MATRIX.astype(int)),
-        "delayed_spike_matmul: `delays` must have a floating-point dtype, got int32. Cast it with "
-        "delays.astype(jnp.float32).",
-    ),
-    (
-        lambda: run(SPIKES, MATRIX, MATRIX, LISTED),
-        "delayed_spike_matmul: `weights` must have shape [synapses] = [6], got [3, 2]. Pass one for each synapse.",
-    ),
-    (
-        lambda: run(SPIKES, MATRIX, MATRIX, np.ones((3, 2), bool)),
-        "delayed_spike_matmul: `synapses` must be Synapses or None, got bool[3, 2]. Make them with Synapses.from_mask, "
-        "for instance.",
-    ),
-    (
-        lambda: run(SPIKES, MATRIX, MATRIX, None, jnp.zeros((4, 1, 2))),
-        "delayed_spike_matmul: `pending` must have shape [max_delay, batch, targets] = [3, 1, 2], got [4, 1, 2]. Pass "
-        "that of the previous call, or None.",
-    ),
-    (
-        lambda: run(SPIKES, MATRIX, MATRIX, bias=jnp.zeros(3)),
-        "delayed_spike_matmul: `bias` must have shape [targets] = [2], got [3]. Pass one for each target.",
-    ),
-    (
-        lambda: run(SPIKES, MATRIX, MATRIX, max_delay=-1),
-        "delayed_spike_matmul: `max_delay` must be an integer of at least 0, got -1. Pass 0 or more.",
-    ),
-]
-
-
-@pytest.mark.parametrize("call, message", ERRORS)
-def test_what_does_not_fit_is_refused(call: Callable[[], Any], message: str) -> None:
-    with pytest.raises(ValueError) as caught:
-        call()
-    assert str(caught.value) == message
+}
+test_what_does_not_fit_is_refused = refusals(REFUSED)

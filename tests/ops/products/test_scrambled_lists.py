@@ -35,7 +35,7 @@ WEIGHTS, TAPS = dyadic(RNG, -16, 16, NEURONS, 5), dyadic(RNG, -16, 16, 3, 3, 2, 
 DELAYS, LABELS = dyadic(RNG, 0, 48, NEURONS), jnp.array([0, 7, 31])
 
 
-def network(spikes: SparseSpikes, **options: Any) -> Any:
+def network(spikes: SparseSpikes, **options):
     layers = [LIFLayer(WEIGHTS, 0.5, gain=0.5)]
     return lif_network(spikes, layers, capacity=2, second_threshold=0.0, **options)[0].output.to_dense()
 
@@ -79,11 +79,11 @@ def lists_in_order_and_not(seed: int) -> tuple[SparseSpikes, SparseSpikes, np.nd
 
 
 @functools.cache
-def compiled(name: str) -> Any:
+def compiled(name: str):
     """The results, and the cotangents of the values."""
 
-    def of(spikes: SparseSpikes) -> Any:
-        def results(values: Any) -> Any:
+    def of(spikes: SparseSpikes):
+        def results(values):
             found = READERS[name](dataclasses.replace(spikes, values=values))
             return jnp.sum(jnp.stack([jnp.sum(leaf) for leaf in jax.tree.leaves(found)])), found
 

@@ -35,11 +35,11 @@ GEOMETRIES = (
 each_geometry = pytest.mark.parametrize("geometry", GEOMETRIES, ids=str)
 
 
-def conv(spikes: Signal, weights: Any, c: Convolution, **options: Any) -> Any:
+def conv(spikes: Signal, weights, c: Convolution, **options):
     return spike_conv(spikes, weights, **c.options, **options)
 
 
-def as_lists(ids: Any, values: Any, num_neurons: int) -> SparseSpikes:
+def as_lists(ids, values, num_neurons: int) -> SparseSpikes:
     count = jnp.zeros(np.shape(ids)[:-1], jnp.int32)
     return SparseSpikes(
         jnp.asarray(ids, jnp.int32), jnp.asarray(values, jnp.float32), count, count, 0 * count, num_neurons
@@ -78,9 +78,7 @@ def test_dilations_by_hand() -> None:
 
 @pytest.mark.parametrize("padding", ["same", "valid", ((2, 1), (0, 3))])
 @pytest.mark.parametrize("kernel, strides, dilation", [((3, 2), (2, 2), (1, 1)), ((2, 4), (3, 1), (2, 1))])
-def test_transposed_convolution_is_that_of_jax(
-    padding: Any, kernel: Any, strides: Any, dilation: Any
-) -> None:
+def test_transposed_convolution_is_that_of_jax(padding, kernel, strides, dilation) -> None:
     """`jax.lax.conv_transpose`, bit for bit: sums are exact; and its gradients."""
     rng = np.random.default_rng(0)
     options: dict[str, Any] = {"strides": strides, "padding": padding, "dilation": dilation}
@@ -89,10 +87,10 @@ def test_transposed_convolution_is_that_of_jax(
     weights = dyadic(rng, -8, 8, *geometry.weights_shape)
     pads = padding.upper() if isinstance(padding, str) else padding
 
-    def expected(images: Any, weights: Any) -> Any:
+    def expected(images, weights):
         return jax.lax.conv_transpose(images, weights, strides, pads, rhs_dilation=dilation)
 
-    def ours(images: Any, weights: Any) -> Any:
+    def ours(images, weights):
         return conv(images.reshape(2, -1), weights, geometry).reshape(2, *geometry.out_shape)
 
     out = expected(images, weights)
@@ -121,7 +119,7 @@ def test_transposed_convolution_is_that_of_jax(
         ),
     ],
 )
-def test_dilations_that_do_not_fit_are_refused(options: Any, text: str) -> None:
+def test_dilations_that_do_not_fit_are_refused(options, text: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(f'spike_conv: {text}')}$"):
         spike_conv(jnp.zeros(4), jnp.zeros((3, 1, 1)), shape=(4, 1), **options)
 
@@ -172,7 +170,7 @@ def test_gradient_equals_finite_differences(geometry: Convolution, form: str) ->
 def test_value_of_zero_still_receives_its_gradient() -> None:
     weights = jnp.array([1.0, 2.0, 4.0]).reshape(3, 1, 1)
 
-    def total(values: Any, weights: Any) -> Any:
+    def total(values, weights):
         return spike_conv(as_lists([[0, 1, 3, 9]], values, 4), weights, shape=(4, 1)).sum()
 
     d_values, d_weights = jax.grad(total, (0, 1))(jnp.zeros((1, 4)), weights)
@@ -220,7 +218,7 @@ def test_geometry_is_no_reason_to_trace_again() -> None:
 
     @jit
     @chex.assert_max_traces(n=1)
-    def run(spikes: Signal, geometry: Any) -> Any:
+    def run(spikes: Signal, geometry):
         return conv(spikes, jnp.ones(geometry.weights_shape), geometry)
 
     for _ in range(2):

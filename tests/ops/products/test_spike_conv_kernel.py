@@ -47,15 +47,15 @@ ROWS = 35  # two chunks of the gradient, the second of them larger
 each_geometry = pytest.mark.parametrize("geometry", GEOMETRIES, ids=str)
 
 
-def all_of(geometry: Convolution, implementation: str) -> Any:
+def all_of(geometry: Convolution, implementation: str):
     """Results and gradients of lists and of rows."""
     c = geometry
     conv = functools.partial(spike_conv, **c.options, implementation=implementation)
 
-    def of(ids: Any, values: Any, rows: Any, weights: Any, g: Any) -> Any:
+    def of(ids, values, rows, weights, g):
         count = jnp.zeros(ids.shape[:-1], jnp.int32)
 
-        def of_lists(values: Any, weights: Any) -> Any:
+        def of_lists(values, weights):
             return conv(SparseSpikes(ids, values, count, count, 0 * count, c.num_inputs), weights)
 
         lists, lists_back = jax.vjp(of_lists, values, weights)
@@ -78,7 +78,7 @@ def draw_arguments(rng: np.random.Generator, c: Convolution, rows: int, share: f
 
 
 @functools.cache
-def compiled(geometry: Convolution, implementation: str) -> Any:
+def compiled(geometry: Convolution, implementation: str):
     return jit(all_of(geometry, implementation))
 
 

@@ -1,7 +1,6 @@
 """`spike_matmul`: sums over lists, exact gradients, and ids and weights that must not leak."""
 
 import dataclasses
-from typing import Any
 
 import chex
 import hypothesis
@@ -26,7 +25,7 @@ ids_2x4 = hnp.arrays(np.int32, (2, 4), elements=st.integers(0, 4) | st.sampled_f
 values_2x4 = hnp.arrays(np.float32, (2, 4), elements=eighths | st.just(0.0))
 
 
-def lists(ids: Any, values: Any, num_neurons: int) -> SparseSpikes:
+def lists(ids, values, num_neurons: int) -> SparseSpikes:
     count = jnp.full(np.shape(ids)[:-1], np.shape(ids)[-1], jnp.int32)
     return SparseSpikes(
         jnp.asarray(ids, jnp.int32), jnp.asarray(values, jnp.float32), count, count, 0 * count, num_neurons
@@ -38,12 +37,12 @@ def weights_for(form: str) -> np.ndarray:
 
 
 @jit
-def value_and_gradients(ids: Any, values: Any, weights: Any, g: Any) -> Any:
+def value_and_gradients(ids, values, weights, g):
     out, pull_back = jax.vjp(lambda v, w: spike_matmul(lists(ids, v, len(weights)), w), values, weights)
     return out, *pull_back(g)
 
 
-def by_loops(ids: Any, values: Any, weights: Any, g: Any) -> Any:
+def by_loops(ids, values, weights, g):
     """Value and gradients from their definitions."""
     out = references.spike_matmul(jax.tree.map(np.asarray, lists(ids, values, len(weights))), weights)
     d_values, d_weights = np.zeros_like(values), np.zeros_like(weights)
@@ -112,7 +111,7 @@ def test_value_of_zero_still_receives_its_gradient(form: str) -> None:
 def test_value_of_zero_has_a_derivative_in_plain_jax(form: str) -> None:
     weights, ids = jnp.asarray(weights_for(form)), [[1, 2, 3, -1]]
 
-    def total(values: Any) -> Any:
+    def total(values):
         return jnp.sum(spike_matmul(lists(ids, values, len(weights)), weights, implementation="composed"))
 
     assert jax.grad(total)(jnp.zeros((1, 4)))[0].tolist() == [*weights[1:4].sum(-1).tolist(), 0.0]

@@ -69,11 +69,11 @@ def lists(rng: np.random.Generator, p: Product, density: float) -> tuple[jax.Arr
     return jnp.asarray(ids).astype(p.ids), jnp.asarray(values, p.dtype)
 
 
-def product_and_gradients(neurons: int, implementation: str) -> Any:
-    def of(ids: Any, values: Any, weights: Any, g: Any) -> Any:
+def product_and_gradients(neurons: int, implementation: str):
+    def of(ids, values, weights, g):
         count = jnp.zeros(ids.shape[:-1], jnp.int32)
 
-        def function(values: Any, weights: Any) -> Any:
+        def function(values, weights):
             spikes = SparseSpikes(ids, values, count, count, 0 * count, neurons)
             return spike_matmul(spikes, weights, implementation=implementation)
 
@@ -84,11 +84,11 @@ def product_and_gradients(neurons: int, implementation: str) -> Any:
 
 
 @functools.cache
-def compiled_product(neurons: int, implementation: str) -> Any:
+def compiled_product(neurons: int, implementation: str):
     return jit(product_and_gradients(neurons, implementation))
 
 
-def exact(p: Product, ids: Any, values: Any, weights: Any, g: Any) -> list[tuple[np.ndarray, np.ndarray]]:
+def exact(p: Product, ids, values, weights, g) -> list[tuple[np.ndarray, np.ndarray]]:
     """The results in float64, each with the sums of the absolute values of its terms."""
     ids, values, weights, g = (np.asarray(array).astype(np.float64) for array in (ids, values, weights, g))
     used = (ids >= 0) & (ids < p.neurons)
@@ -147,8 +147,8 @@ ROWS = (
 
 
 @functools.cache
-def compiled_rows(implementation: str) -> Any:
-    def of(rows: Any, weights: Any, g: Any) -> Any:
+def compiled_rows(implementation: str):
+    def of(rows, weights, g):
         multiply = functools.partial(spike_matmul, implementation=implementation)
         out, pull_back = jax.vjp(multiply, rows, weights)
         return out, *pull_back(g)
@@ -162,7 +162,7 @@ def compiled_rows(implementation: str) -> Any:
 def test_product_of_rows_is_within_the_rounding_of_its_sums(sizes: Rows, density: float, values: str) -> None:
     rng = np.random.default_rng(0)
 
-    def draw(*shape: int) -> Any:
+    def draw(*shape: int):
         return jnp.asarray(rng.normal(size=shape), sizes.dtype)
 
     weights, g = draw(sizes.neurons, sizes.outputs), draw(sizes.rows, sizes.outputs)

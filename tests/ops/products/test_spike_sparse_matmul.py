@@ -1,6 +1,5 @@
 """`spike_sparse_matmul`: what reaches whom, in both implementations, whatever the numbers."""
 
-from collections.abc import Callable
 from typing import Any
 
 import chex
@@ -14,6 +13,7 @@ import pytest
 
 from snnjax import SparseSpikes, Synapses, _targets, spike_sparse_matmul
 from snnjax._types import Signal
+from tests.errors.refusals import refusals
 from tests.ops.common import jit
 
 NEURONS, TARGETS, SYNAPSES = 4, 5, 9
@@ -106,35 +106,16 @@ def test_any_size(implementation: str, neurons: int, targets: int, fan_out: int,
 
 
 ROWS, LISTED = jnp.zeros((2, 3)), Synapses.from_mask(np.ones((3, 2), bool))
-ERRORS: list[tuple[Callable[[], Any], str]] = [
-    (
-        lambda: spike_sparse_matmul(ROWS, jnp.zeros(6).astype(int), LISTED),
-        "spike_sparse_matmul: `weights` must have a floating-point dtype, got int32. Cast it with "
-        "weights.astype(jnp.float32).",
-    ),
-    (
-        lambda: spike_sparse_matmul(ROWS, jnp.zeros(6)[1:], LISTED),
-        "spike_sparse_matmul: `weights` must have shape [synapses] = [6], got [5]. Pass one for each synapse.",
-    ),
-    (
-        lambda: spike_sparse_matmul(jnp.zeros((2, 4)), jnp.zeros(6), LISTED),
-        "spike_sparse_matmul: `synapses.ends` must have shape [neurons] = [4], got [3]. Make synapses of 4 neurons.",
-    ),
-    (
-        lambda: spike_sparse_matmul(ROWS, jnp.zeros(6), np.ones((3, 2), bool)),
-        "spike_sparse_matmul: `synapses` must be Synapses, got bool[3, 2]. Make them with Synapses.from_mask, for "
-        "instance.",
-    ),
-    (
-        lambda: spike_sparse_matmul(ROWS, jnp.zeros(6), LISTED, implementation="tpu"),
-        "spike_sparse_matmul: `implementation` must be None, 'reference', 'cpu', 'gpu' or 'composed', got 'tpu'. "
-        "Choose one of these.",
-    ),
-]
-
-
-@pytest.mark.parametrize("call, message", ERRORS)
-def test_what_does_not_fit_is_refused(call: Callable[[], Any], message: str) -> None:
-    with pytest.raises(ValueError) as caught:
-        call()
-    assert str(caught.value) == message
+REFUSED = {
+    "spike_sparse_matmul: `weights` must have a floating-point dtype, got int32. Cast it "
+    "with weights.astype(jnp.float32).": lambda: spike_sparse_matmul(ROWS, jnp.zeros(6).astype(int), LISTED),
+    "spike_sparse_matmul: `weights` must have shape [synapses] = [6], got [5]. "
+    "Pass one for each synapse.": lambda: spike_sparse_matmul(ROWS, jnp.zeros(6)[1:], LISTED),
+    "spike_sparse_matmul: `synapses.ends` must have shape [neurons] = [4], got [3]. "
+    "Make synapses of 4 neurons.": lambda: spike_sparse_matmul(jnp.zeros((2, 4)), jnp.zeros(6), LISTED),
+    "spike_sparse_matmul: `synapses` must be Synapses, got bool[3, 2]. Make them with Synapses.from_mask, "
+    "for instance.": lambda: spike_sparse_matmul(ROWS, jnp.zeros(6), np.ones((3, 2), bool)),
+    "spike_sparse_matmul: `implementation` must be None, 'reference', 'cpu', 'gpu' or 'composed', got 'tpu'. "
+    "Choose one of these.": lambda: spike_sparse_matmul(ROWS, jnp.zeros(6), LISTED, implementation="tpu"),
+}
+test_what_does_not_fit_is_refused = refusals(REFUSED)

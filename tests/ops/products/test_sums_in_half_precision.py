@@ -70,7 +70,7 @@ def convolve(by: str, ids: jax.Array, values: jax.Array, weights: jax.Array) -> 
     return spike_conv(spikes, weights, shape=PIXELS, implementation=by)
 
 
-def means(_: str, ids: jax.Array, rows: jax.Array) -> Any:
+def means(_: str, ids: jax.Array, rows: jax.Array):
     return pool_spikes(rows, (8, 8, 1), 4, how="mean")
 
 
@@ -128,7 +128,7 @@ class Net(NamedTuple):
     def num_inputs(self) -> int:
         return self.connection.num_inputs((4, 9))
 
-    def run(self, by: str, inputs: Signal, layer: LIFLayer, pending: Any) -> Any:
+    def run(self, by: str, inputs: Signal, layer: LIFLayer, pending):
         state = None
         if pending is not None:
             state = LIFNetworkState((LayerState(jnp.zeros((3, 9)), None, None, pending),), None)
@@ -167,7 +167,7 @@ NETS = {
 
 
 @functools.cache
-def network_of(name: str, by: str) -> Any:
+def network_of(name: str, by: str):
     return jit(functools.partial(NETS[name].run, by))
 
 

@@ -92,7 +92,7 @@ def random_form(rng: np.random.Generator) -> Form:
     )
 
 
-def uniform(rng: np.random.Generator, low: float, high: float, *shape: int) -> Any:
+def uniform(rng: np.random.Generator, low: float, high: float, *shape: int):
     """Random numbers of float32, in float64."""
     return rng.uniform(low, high, shape).astype(np.float32).astype(float)
 
@@ -156,13 +156,13 @@ def draw(form: Form, rng: np.random.Generator) -> Drawn:
 
 
 @functools.cache
-def compiled(form: Form) -> Any:
+def compiled(form: Form):
     """`simulate`, with lists and potentials of all neurons; the kernel where it supports the form."""
     options = {"steps": form.steps, "capacity": form.size, "record": jnp.arange(form.size)}
     return jax.jit(functools.partial(simulate, **options))
 
 
-def run(form: Form, drawn: Drawn) -> Any:
+def run(form: Form, drawn: Drawn):
     """The results of `simulate`."""
     make = neurons.coba_lif if form.has_conductances else neurons.cuba_lif
     cells = make(dt=form.dt, **drawn.cells)
@@ -182,7 +182,7 @@ def run(form: Form, drawn: Drawn) -> Any:
     state = state._replace(
         **{name: jnp.asarray(own, kinds.get(name, form.dtype)) for name, own in drawn.state.items()}
     )
-    weights: Any = jnp.asarray(drawn.weights, form.weights)
+    weights = jnp.asarray(drawn.weights, form.weights)
     if form.weights == "int8":
         weights = Quantised(weights, jnp.asarray(drawn.scale, jnp.float32))
     options: dict[str, Any] = {"delays": jnp.asarray(drawn.delays, form.delays)}
@@ -265,7 +265,7 @@ class _Program:
             self.events = drawn.event * poisson_counts(drawn.key, form.steps, drawn.rates)
         self.used, self.available = np.zeros(form.size), np.ones(form.size)
 
-    def check(self, spikes: np.ndarray, out: Any, state: State) -> None:
+    def check(self, spikes: np.ndarray, out, state: State) -> None:
         """The membranes of all steps, and everything that is left."""
         for t, own in enumerate(spikes):
             self.step(t, own)
@@ -309,7 +309,7 @@ class _Program:
         self.send(t, spikes)
         self.learn(spikes)
 
-    def integrated(self, g: np.ndarray, current: Any) -> np.ndarray:
+    def integrated(self, g: np.ndarray, current) -> np.ndarray:
         """The membranes after a step: the exact solution, or exponential Euler."""
         tau, rest, dt = self.cells["tau"], self.cells["rest"], self.form.dt
         if self.form.has_conductances:

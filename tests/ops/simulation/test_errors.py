@@ -1,7 +1,6 @@
 """What `simulate` refuses, and what it makes of traced arguments that are out of range."""
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -12,6 +11,7 @@ import pytest
 from snnjax import PoissonInput, Synapses, neurons, simulate, simulation_state
 from snnjax.plasticity import STDP
 from snnjax.quantisation import Quantised
+from tests.errors.refusals import refusals
 from tests.ops.simulation.test_simulate import KEY, PULSES, chain, each_implementation, run
 
 CELLS = neurons.cuba_lif(
@@ -35,96 +35,57 @@ def call(**changed: Any) -> Any:
     return simulate(**(given | changed))
 
 
-ERRORS: list[tuple[Callable[[], Any], str]] = [
-    (
-        lambda: call(neurons=neurons.lif()),
-        "simulate: `neurons` must be a SynapticLIF, got a Neuron. Make them with snnjax.neurons.cuba_lif or coba_lif.",
+REFUSED = {
+    "simulate: `neurons` must be a SynapticLIF, got a Neuron. "
+    "Make them with snnjax.neurons.cuba_lif or coba_lif.": lambda: call(neurons=neurons.lif()),
+    "simulate: `synapses` must be Synapses, got None. "
+    "Make them with Synapses.with_probability, for instance.": lambda: call(synapses=None),
+    "simulate: `weights` must have shape [synapses] = [9], got [8]. Pass one for each synapse.": lambda: call(
+        weights=WEIGHTS[1:]
     ),
-    (
-        lambda: call(synapses=None),
-        "simulate: `synapses` must be Synapses, got None. Make them with Synapses.with_probability, for instance.",
+    "simulate: `synapses` must lead to 1 receptor of 3 neurons, 3 targets, got 6. "
+    "Synapses.from_blocks joins those of each receptor.": lambda: call(
+        synapses=Synapses.from_mask(np.ones((3, 6), bool)), weights=jnp.zeros(18)
     ),
-    (
-        lambda: call(weights=WEIGHTS[1:]),
-        "simulate: `weights` must have shape [synapses] = [9], got [8]. Pass one for each synapse.",
+    "simulate: `state` must be a SimulationState, got None. Call simulation_state.": lambda: call(state=None),
+    f"simulate: `state.v` must have shape [neurons] = [3], got [4]. {HINT}": lambda: call(
+        state=STATE._replace(v=jnp.zeros(4))
     ),
-    (
-        lambda: call(synapses=Synapses.from_mask(np.ones((3, 6), bool)), weights=jnp.zeros(18)),
-        "simulate: `synapses` must lead to 1 receptor of 3 neurons, 3 targets, got 6. Synapses.from_blocks joins those "
-        "of each receptor.",
+    f"simulate: `state.pending` must have at least 1 row, got 0. {HINT}": lambda: call(
+        state=STATE._replace(pending=jnp.zeros((0, 1, 3)))
     ),
-    (
-        lambda: call(state=None),
-        "simulate: `state` must be a SimulationState, got None. Call simulation_state.",
+    "simulate: `state.v` must have a floating-point dtype, got int32. Cast "
+    "it with state.v.astype(jnp.float32).": lambda: call(state=STATE._replace(v=jnp.zeros(3, jnp.int32))),
+    "simulate: `state.remaining` must hold integers, got float32. Cast "
+    "it with state.remaining.astype(int).": lambda: call(state=STATE._replace(remaining=jnp.full(3, 1.5))),
+    f"simulate: `state.step` must have shape [] = [], got [3]. {HINT}": lambda: call(
+        state=STATE._replace(step=jnp.zeros(3, jnp.int32))
     ),
-    (
-        lambda: call(state=STATE._replace(v=jnp.zeros(4))),
-        f"simulate: `state.v` must have shape [neurons] = [3], got [4]. {HINT}",
+    "simulation_state: `dtype` must be 'float32' or 'float64', got 'int32'. Choose one of these.": lambda: (
+        simulation_state(CELLS, 3, dtype=jnp.int32)
     ),
-    (
-        lambda: call(state=STATE._replace(pending=jnp.zeros((0, 1, 3)))),
-        f"simulate: `state.pending` must have at least 1 row, got 0. {HINT}",
+    "simulate: `delays` must be an integer of at least 1, got 0. Pass 1 or more.": lambda: call(delays=0),
+    "simulate: `delays` must be between 1 and 1, got 2. "
+    "Pass the longest as max_delay of simulation_state.": lambda: call(delays=2),
+    "simulate: `delays` must be between 1 and 1, got 0. "
+    "Pass the longest as max_delay of simulation_state.": lambda: call(delays=jnp.zeros(9, jnp.uint16)),
+    "simulate: `delays` must hold integers, got float32. Cast it with delays.astype(int).": lambda: call(
+        delays=jnp.ones(9)
     ),
-    (
-        lambda: call(state=STATE._replace(v=jnp.zeros(3, jnp.int32))),
-        "simulate: `state.v` must have a floating-point dtype, got int32. Cast it with state.v.astype(jnp.float32).",
+    "simulate: `delays` must have shape [synapses] = [9], got [8]. Pass one for each synapse.": lambda: call(
+        delays=jnp.ones(8, jnp.int32)
     ),
-    (
-        lambda: call(state=STATE._replace(remaining=jnp.full(3, 1.5))),
-        "simulate: `state.remaining` must hold integers, got float32. Cast it with state.remaining.astype(int).",
+    "simulate: `currents` must have shape [steps, neurons] = [2, 3], got [3, 3]. "
+    "Pass a row for each step.": lambda: call(currents=jnp.zeros((3, 3))),
+    "simulate: `poisson` must be a PoissonInput, got 1.0. Call PoissonInput.of.": lambda: call(poisson=1.0),
+    "simulate: `poisson.receptor` must be below 1, the number of receptors, got 1. "
+    "Choose one of them.": lambda: call(poisson=dataclasses.replace(POISSON, receptor=1), key=KEY),
+    "simulate: `key` must be a PRNG key, got None. Make one with jax.random.key(0).": lambda: call(
+        poisson=POISSON
     ),
-    (
-        lambda: call(state=STATE._replace(step=jnp.zeros(3, jnp.int32))),
-        f"simulate: `state.step` must have shape [] = [], got [3]. {HINT}",
-    ),
-    (
-        lambda: simulation_state(CELLS, 3, dtype=jnp.int32),
-        "simulation_state: `dtype` must be 'float32' or 'float64', got 'int32'. Choose one of these.",
-    ),
-    (
-        lambda: call(delays=0),
-        "simulate: `delays` must be an integer of at least 1, got 0. Pass 1 or more.",
-    ),
-    (
-        lambda: call(delays=2),
-        "simulate: `delays` must be between 1 and 1, got 2. "
-        "Pass the longest as max_delay of simulation_state.",
-    ),
-    (
-        lambda: call(delays=jnp.zeros(9, jnp.uint16)),
-        "simulate: `delays` must be between 1 and 1, got 0. "
-        "Pass the longest as max_delay of simulation_state.",
-    ),
-    (
-        lambda: call(delays=jnp.ones(9)),
-        "simulate: `delays` must hold integers, got float32. Cast it with delays.astype(int).",
-    ),
-    (
-        lambda: call(delays=jnp.ones(8, jnp.int32)),
-        "simulate: `delays` must have shape [synapses] = [9], got [8]. Pass one for each synapse.",
-    ),
-    (
-        lambda: call(currents=jnp.zeros((3, 3))),
-        "simulate: `currents` must have shape [steps, neurons] = [2, 3], got [3, 3]. Pass a row for each step.",
-    ),
-    (
-        lambda: call(poisson=1.0),
-        "simulate: `poisson` must be a PoissonInput, got 1.0. Call PoissonInput.of.",
-    ),
-    (
-        lambda: call(poisson=dataclasses.replace(POISSON, receptor=1), key=KEY),
-        "simulate: `poisson.receptor` must be below 1, the number of receptors, got 1. Choose one of them.",
-    ),
-    (
-        lambda: call(poisson=POISSON),
-        "simulate: `key` must be a PRNG key, got None. Make one with jax.random.key(0).",
-    ),
-    *[  # named as they were given
-        (
-            call_,
-            f"simulate: `{argument}` must have one number, or one for each of 3 neurons, got 2. Make them for as many "
-            "neurons.",
-        )
+    **{
+        f"simulate: `{argument}` must have one number, or one for each of 3 neurons, got 2. Make them for as many "
+        "neurons.": call_
         for call_, argument in (
             (
                 lambda: call(poisson=PoissonInput.of(rate=np.ones(2), weight=1.0, dt=0.1), key=KEY),
@@ -137,91 +98,53 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
             (lambda: call(neurons=dataclasses.replace(CELLS, leak=jnp.ones(2))), "neurons.tau"),
             (lambda: call(neurons=dataclasses.replace(CELLS, effect=jnp.ones((1, 2)))), "neurons.reversals"),
         )
-    ],
-    (
-        lambda: call(neurons=dataclasses.replace(CELLS, rest=jnp.zeros(2))),
-        "simulate: `neurons.rest` must have one number, or one for each of 3 neurons, got 2. Make them for as many "
-        "neurons.",
+    },
+    "simulate: `neurons.rest` must have one number, or one for each of 3 neurons, got 2. "
+    "Make them for as many neurons.": lambda: call(neurons=dataclasses.replace(CELLS, rest=jnp.zeros(2))),
+    "simulate: `implementation` must be None, 'reference' or 'cpu', got 'composed'. "
+    "Choose one of these.": lambda: call(implementation="composed"),
+    "simulate: `record` must be ids, got bool[3]. Pass those of a mask with jnp.flatnonzero.": lambda: call(
+        record=jnp.ones(3, bool)
     ),
-    (
-        lambda: call(implementation="composed"),
-        "simulate: `implementation` must be None, 'reference' or 'cpu', got 'composed'. Choose one of these.",
+    "simulate: `record` must be between 0 and 2, got 3. Pass ids of neurons.": lambda: call(
+        record=jnp.array([0, 3])
     ),
-    (
-        lambda: call(record=jnp.ones(3, bool)),
-        "simulate: `record` must be ids, got bool[3]. Pass those of a mask with jnp.flatnonzero.",
+    "simulate: `record` must have shape [recorded], got [1, 1]. Pass ids of neurons.": lambda: call(
+        record=jnp.zeros((1, 1), int)
     ),
-    (
-        lambda: call(record=jnp.array([0, 3])),
-        "simulate: `record` must be between 0 and 2, got 3. Pass ids of neurons.",
+    "simulate: `steps` must be an integer of at least 0, got -1. Pass 0 or more.": lambda: call(steps=-1),
+    "simulate: `weights` must not be differentiated, nor the other arguments, got a tangent. Train with "
+    "snnjax.network, or pass jax.lax.stop_gradient "
+    "of them.": lambda: jax.grad(lambda weights: call(weights=weights)[1].v.sum())(WEIGHTS),
+    "simulation_state: `v` must have shape [neurons] = [3], got [2]. Pass one for each neuron.": lambda: (
+        simulation_state(CELLS, 3, v=jnp.zeros(2))
     ),
-    (
-        lambda: call(record=jnp.zeros((1, 1), int)),
-        "simulate: `record` must have shape [recorded], got [1, 1]. Pass ids of neurons.",
+    "PoissonInput.of: `rate` must be between 0 and 500 events a step, got -0.0001. "
+    "For inhibition, pass a negative weight.": lambda: PoissonInput.of(rate=-1.0, weight=1.0, dt=0.1),
+    "PoissonInput.of: `rate` must be 0 or at least 1.2e-10 events a step, got 1e-10. "
+    "Use a larger dt, or 0 for no events.": lambda: PoissonInput.of(rate=[1.0, 1e-6], weight=1.0, dt=0.1),
+    "PoissonInput.of: `dt` must be one number, got float64[3]. "
+    "All neurons have steps of one length.": lambda: PoissonInput.of(rate=1.0, weight=1.0, dt=np.ones(3)),
+    "simulate: `poisson.dt` must be that of the neurons, 0.1, got 1. Make both with one dt.": lambda: call(
+        poisson=PoissonInput.of(rate=10.0, weight=1.0, dt=1.0), key=KEY
     ),
-    (
-        lambda: call(steps=-1),
-        "simulate: `steps` must be an integer of at least 0, got -1. Pass 0 or more.",
+    "simulate: `weights` must be at least 0 with conductances, got -1. "
+    "The reversal potential makes a synapse inhibitory.": lambda: call(neurons=OPEN, weights=-jnp.ones(9)),
+    "simulate: `poisson.weights` must be at least 0 with conductances, got -2. "
+    "The reversal potential makes a synapse inhibitory.": lambda: call(
+        neurons=OPEN, poisson=PoissonInput.of(rate=1.0, weight=-2.0, dt=0.1), key=KEY
     ),
-    (
-        lambda: jax.grad(lambda weights: call(weights=weights)[1].v.sum())(WEIGHTS),
-        "simulate: `weights` must not be differentiated, nor the other arguments, got a tangent. Train with "
-        "snnjax.network, or pass jax.lax.stop_gradient of them.",
+    "simulate: `stdp.bounds` must be at least 0 with conductances, got -1. "
+    "The reversal potential makes a synapse inhibitory.": lambda: call(
+        neurons=OPEN, state=simulation_state(OPEN, 3, stdp=True), stdp=STDP(bounds=(-1.0, 1.0))
     ),
-    (
-        lambda: simulation_state(CELLS, 3, v=jnp.zeros(2)),
-        "simulation_state: `v` must have shape [neurons] = [3], got [2]. Pass one for each neuron.",
+    "PoissonInput.of: `weight` must be a finite number, or one for each neuron, that is known, got inf. "
+    "Pass a float outside of jit.": lambda: PoissonInput.of(rate=1.0, weight=np.inf, dt=0.1),
+    "PoissonInput.of: `dt` must be above 0, got 0. Pass a length in ms.": lambda: PoissonInput.of(
+        rate=1.0, weight=1.0, dt=0.0
     ),
-    (
-        lambda: PoissonInput.of(rate=-1.0, weight=1.0, dt=0.1),
-        "PoissonInput.of: `rate` must be between 0 and 500 events a step, got -0.0001. For inhibition, pass a "
-        "negative weight.",
-    ),
-    (
-        lambda: PoissonInput.of(rate=[1.0, 1e-6], weight=1.0, dt=0.1),
-        "PoissonInput.of: `rate` must be 0 or at least 1.2e-10 events a step, got 1e-10. Use a larger dt, or 0 for no "
-        "events.",
-    ),
-    (
-        lambda: PoissonInput.of(rate=1.0, weight=1.0, dt=np.ones(3)),
-        "PoissonInput.of: `dt` must be one number, got float64[3]. All neurons have steps of one length.",
-    ),
-    (
-        lambda: call(poisson=PoissonInput.of(rate=10.0, weight=1.0, dt=1.0), key=KEY),
-        "simulate: `poisson.dt` must be that of the neurons, 0.1, got 1. Make both with one dt.",
-    ),
-    (
-        lambda: call(neurons=OPEN, weights=-jnp.ones(9)),
-        "simulate: `weights` must be at least 0 with conductances, got -1. The reversal potential makes a synapse "
-        "inhibitory.",
-    ),
-    (
-        lambda: call(neurons=OPEN, poisson=PoissonInput.of(rate=1.0, weight=-2.0, dt=0.1), key=KEY),
-        "simulate: `poisson.weights` must be at least 0 with conductances, got -2. The reversal potential makes a "
-        "synapse inhibitory.",
-    ),
-    (
-        lambda: call(neurons=OPEN, state=simulation_state(OPEN, 3, stdp=True), stdp=STDP(bounds=(-1.0, 1.0))),
-        "simulate: `stdp.bounds` must be at least 0 with conductances, got -1. The reversal potential makes a "
-        "synapse inhibitory.",
-    ),
-    (
-        lambda: PoissonInput.of(rate=1.0, weight=np.inf, dt=0.1),
-        "PoissonInput.of: `weight` must be a finite number, or one for each neuron, that is known, got inf. Pass a "
-        "float outside of jit.",
-    ),
-    (
-        lambda: PoissonInput.of(rate=1.0, weight=1.0, dt=0.0),
-        "PoissonInput.of: `dt` must be above 0, got 0. Pass a length in ms.",
-    ),
-]
-
-
-@pytest.mark.parametrize("function, message", ERRORS)
-def test_wrong_argument_says_so(function: Callable[[], Any], message: str) -> None:
-    with pytest.raises(ValueError) as caught:
-        function()
-    assert str(caught.value) == message
+}
+test_wrong_argument_says_so = refusals(REFUSED)
 
 
 @each_implementation

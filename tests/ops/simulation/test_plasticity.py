@@ -1,7 +1,6 @@
 """`simulate` with plastic synapses: beside the functions of `snnjax.plasticity`, and what it refuses."""
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any
 
 import chex
@@ -12,6 +11,7 @@ import pytest
 from snnjax import Synapses, simulate, simulation_state
 from snnjax._types import State
 from snnjax.plasticity import STDP, ShortTerm, STDPTraces, short_term, stdp
+from tests.errors.refusals import refusals
 from tests.ops.common import jit
 from tests.ops.simulation.test_errors import CELLS, HINT, WEIGHTS, call
 from tests.ops.simulation.test_simulate import PULSES, STEPS, each_implementation, plastic_network, run
@@ -81,80 +81,47 @@ def plastic(**changed: Any) -> Any:
     return call(**({"state": PLASTIC, "stdp": STDP(), "short_term": ShortTerm(0.5, (0.5, 0.0))} | changed))
 
 
-ERRORS: list[tuple[Callable[[], Any], str]] = [
-    (
-        lambda: call(stdp=STDP()),
-        "simulate: `state.traces` must be given with `stdp`, got None. Call simulation_state with stdp=True.",
+REFUSED = {
+    "simulate: `state.traces` must be given with `stdp`, got None. "
+    "Call simulation_state with stdp=True.": lambda: call(stdp=STDP()),
+    "simulate: `state.short_term` must be None without `short_term`, got a ShortTermState. "
+    "Call simulation_state with short_term=False.": lambda: call(state=PLASTIC, stdp=STDP()),
+    f"simulate: `state.traces.after` must have shape [neurons] = [3], got [2]. {HINT}": lambda: plastic(
+        state=PLASTIC._replace(traces=STDPTraces(jnp.zeros(3), jnp.zeros(2)))
     ),
-    (
-        lambda: call(state=PLASTIC, stdp=STDP()),
-        "simulate: `state.short_term` must be None without `short_term`, got a ShortTermState. Call simulation_state "
-        "with short_term=False.",
+    "simulate: `weights` must be float32 or float64 with `stdp`, got bfloat16: small changes would be lost. "
+    "Cast them.": lambda: plastic(weights=WEIGHTS.astype(jnp.bfloat16)),
+    "simulate: `stdp` must be an STDP, got a float. Make it with snnjax.plasticity.STDP.": lambda: plastic(
+        stdp=0.1
     ),
-    (
-        lambda: plastic(state=PLASTIC._replace(traces=STDPTraces(jnp.zeros(3), jnp.zeros(2)))),
-        f"simulate: `state.traces.after` must have shape [neurons] = [3], got [2]. {HINT}",
+    "simulate: `stdp.decay` must be between 0 and 1, got 20.0. A decay is exp(-dt / tau).": lambda: plastic(
+        stdp=STDP(decay=20.0)
     ),
-    (
-        lambda: plastic(weights=WEIGHTS.astype(jnp.bfloat16)),
-        "simulate: `weights` must be float32 or float64 with `stdp`, got bfloat16: small changes would be lost. "
-        "Cast them.",
+    "simulate: `stdp.rates` must be a pair of numbers, got 0.1. Pass both.": lambda: plastic(
+        stdp=STDP(rates=0.1)
     ),
-    (
-        lambda: plastic(stdp=0.1),
-        "simulate: `stdp` must be an STDP, got a float. Make it with snnjax.plasticity.STDP.",
+    "simulate: `stdp.rates` must hold finite numbers, got inf. Pass floats.": lambda: plastic(
+        stdp=STDP(rates=(0.1, np.inf))
     ),
-    (
-        lambda: plastic(stdp=STDP(decay=20.0)),
-        "simulate: `stdp.decay` must be between 0 and 1, got 20.0. A decay is exp(-dt / tau).",
+    "simulate: `stdp.bounds` must ascend, got (1, 0). Pass the smallest weight first.": lambda: plastic(
+        stdp=STDP(bounds=(1.0, 0.0))
     ),
-    (
-        lambda: plastic(stdp=STDP(rates=0.1)),  # type: ignore[arg-type]
-        "simulate: `stdp.rates` must be a pair of numbers, got 0.1. Pass both.",
+    "simulate: `weights` must be within `stdp.bounds`, (0, 1), if they are plastic, got -9. Pass others, "
+    "or stdp.plastic without these weights.": lambda: plastic(weights=WEIGHTS.at[4].set(-9.0), stdp=STDP()),
+    "simulate: `stdp.plastic` must be an array of bool, got float32[9]. Compare something.": lambda: plastic(
+        stdp=STDP(plastic=jnp.ones(9))
     ),
-    (
-        lambda: plastic(stdp=STDP(rates=(0.1, np.inf))),
-        "simulate: `stdp.rates` must hold finite numbers, got inf. Pass floats.",
+    "simulate: `stdp.plastic` must have shape [synapses] = [9], got [8]. "
+    "Give it the shape of the weights.": lambda: plastic(stdp=STDP(plastic=jnp.ones(8, bool))),
+    "simulate: `short_term` must be a ShortTerm, got a float. "
+    "Make it with snnjax.plasticity.ShortTerm.": lambda: plastic(short_term=0.5),
+    "simulate: `short_term.use` must be between 0 and 1, got 1.5. It is a share.": lambda: plastic(
+        short_term=ShortTerm(1.5, (0.5, 0.5))
     ),
-    (
-        lambda: plastic(stdp=STDP(bounds=(1.0, 0.0))),
-        "simulate: `stdp.bounds` must ascend, got (1, 0). Pass the smallest weight first.",
+    "simulate: `short_term.decay` must be a scalar or have shape [neurons] = [3], got [2]. "
+    "Pass one value, or one per neuron.": lambda: plastic(short_term=ShortTerm(0.5, (0.5, jnp.ones(2)))),
+    "simulate: `short_term.decay` must be a pair of numbers, got 0.5. Pass both.": lambda: plastic(
+        short_term=ShortTerm(0.5, 0.5)
     ),
-    (
-        lambda: plastic(weights=WEIGHTS.at[4].set(-9.0), stdp=STDP()),
-        "simulate: `weights` must be within `stdp.bounds`, (0, 1), if they are plastic, got -9. Pass others, or "
-        "stdp.plastic without these weights.",
-    ),
-    (
-        lambda: plastic(stdp=STDP(plastic=jnp.ones(9))),
-        "simulate: `stdp.plastic` must be an array of bool, got float32[9]. Compare something.",
-    ),
-    (
-        lambda: plastic(stdp=STDP(plastic=jnp.ones(8, bool))),
-        "simulate: `stdp.plastic` must have shape [synapses] = [9], got [8]. Give it the shape of the weights.",
-    ),
-    (
-        lambda: plastic(short_term=0.5),
-        "simulate: `short_term` must be a ShortTerm, got a float. Make it with snnjax.plasticity.ShortTerm.",
-    ),
-    (
-        lambda: plastic(short_term=ShortTerm(1.5, (0.5, 0.5))),
-        "simulate: `short_term.use` must be between 0 and 1, got 1.5. It is a share.",
-    ),
-    (
-        lambda: plastic(short_term=ShortTerm(0.5, (0.5, jnp.ones(2)))),
-        "simulate: `short_term.decay` must be a scalar or have shape [neurons] = [3], got [2]. Pass one value, or one "
-        "per neuron.",
-    ),
-    (
-        lambda: plastic(short_term=ShortTerm(0.5, 0.5)),  # type: ignore[arg-type]
-        "simulate: `short_term.decay` must be a pair of numbers, got 0.5. Pass both.",
-    ),
-]
-
-
-@pytest.mark.parametrize("function, message", ERRORS)
-def test_wrong_rule_or_state_says_so(function: Callable[[], Any], message: str) -> None:
-    with pytest.raises(ValueError) as caught:
-        function()
-    assert str(caught.value) == message
+}
+test_wrong_rule_or_state_says_so = refusals(REFUSED)

@@ -89,7 +89,7 @@ def test_lists_hold_the_lowest_ids_and_the_counts_all(implementation: str) -> No
     assert out.counts.tolist() == [0, 1, 1, 0, 1]
 
 
-def random_network(seed: int, size: int, receptors: int, *, shared: bool, conductances: bool = False) -> Any:
+def random_network(seed: int, size: int, receptors: int, *, shared: bool, conductances: bool = False):
     """A network of dyadic numbers, some of whose targets are out of range."""
     rng = np.random.default_rng(seed)
     width = 1 if shared else size
@@ -132,7 +132,7 @@ def random_network(seed: int, size: int, receptors: int, *, shared: bool, conduc
     }
 
 
-def plastic_network(seed: int, size: int, receptors: int, *, shared: bool) -> Any:
+def plastic_network(seed: int, size: int, receptors: int, *, shared: bool):
     """The same with both kinds of plasticity, of some synapses alone."""
     (cells, synapses, weights, state, key), options = random_network(seed, size, receptors, shared=shared)
     rng = np.random.default_rng(seed)
@@ -272,7 +272,7 @@ def test_networks_side_by_side_equal_each_alone(implementation: str) -> None:
     keys, all_weights = jax.random.split(KEY, 3), weights[None] * jnp.array([[0.5], [1.0], [2.0]])
     states = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf, leaf]), state)
 
-    def one(weights: Any, state: State, key: Any) -> Any:
+    def one(weights, state: State, key):
         return simulate(
             cells, synapses, weights, state, key, **options, steps=STEPS, implementation=implementation
         )
@@ -293,8 +293,8 @@ def test_networks_on_several_devices_equal_those_on_one(implementation: str) -> 
     states = jax.tree.map(lambda leaf: jnp.stack([leaf] * 4), state)
     keys = jax.random.split(KEY, 4)
 
-    def one(state: State, key: Any) -> Any:
-        def piece(state: State, _: Any) -> Any:
+    def one(state: State, key):
+        def piece(state: State, _):
             out, state = simulate(cells, synapses, weights, state, key, **options)
             return state, out.counts
 
@@ -315,7 +315,7 @@ def test_random_input_is_that_of_its_step_and_key(implementation: str) -> None:
     poisson = PoissonInput.of(rate=2000.0, weight=1.0, dt=1.0)
     state = simulation_state(cells, count)
 
-    def drawn(step: int, key: Any) -> np.ndarray:
+    def drawn(step: int, key) -> np.ndarray:
         at = state._replace(step=jnp.asarray(step, jnp.int32))
         options: dict[str, Any] = {"steps": 1, "poisson": poisson, "implementation": implementation}
         return np.rint(np.asarray(run(cells, none, jnp.zeros(0), at, key, **options)[1].v)).astype(int)
@@ -443,7 +443,7 @@ def test_next_piece_is_not_compiled_again() -> None:
     (cells, synapses, weights, state, key), options = random_network(3, 33, 2, shared=True)
     options["currents"] = None
 
-    def piece(state: State) -> Any:
+    def piece(state: State):
         return simulate(cells, synapses, weights, state, key, **options, steps=4)
 
     step = jax.jit(chex.assert_max_traces(piece, 1))

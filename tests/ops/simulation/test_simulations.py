@@ -68,7 +68,7 @@ def test_benchmark_fires_as_in_brian(
     cells, (excites, inhibits), states = benchmark(name)
     weights = jnp.where(synapses.sources() < EXCITATORY, excites, inhibits)
 
-    def run(synapses: Any, weights: Any, state: State) -> Any:
+    def run(synapses, weights, state: State):
         _, state = simulate(cells, synapses, weights, state, steps=WARM_UP)
         return simulate(cells, synapses, weights, state, steps=STEPS, capacity=120)[0]
 
