@@ -86,7 +86,7 @@ def random_form(rng: np.random.Generator) -> Form:
     )
 
 
-def _part(pick: Any, width: int) -> list[Any]:
+def _part(pick, width: int) -> list[Any]:
     """A layer, behind which others may stand beside it."""
     first = _layer(pick, width)
     how = pick(None, None, None, "add", "either", "multiply", "concatenate")
@@ -102,8 +102,8 @@ def _part(pick: Any, width: int) -> list[Any]:
     ]
 
 
-def _layer(pick: Any, width: int) -> Any:
-    switches: Any = {"surrogate": pick(*SURROGATES), "reset": pick("subtract", "zero", "none")}
+def _layer(pick, width: int):
+    switches = {"surrogate": pick(*SURROGATES), "reset": pick("subtract", "zero", "none")}
     lif = neurons.lif(0.5, 1.0, **switches, detach_reset=pick(True, False), normalize=pick(True, False))
     neuron = pick(
         lif,
@@ -132,7 +132,7 @@ def arguments(form: Form, seed: int) -> tuple[Any, ...]:
     params = net.init(jax.random.key(seed), dtype=jnp.dtype(form.dtype))
     level = int(rng.integers(-4, 12))
 
-    def drawn(own: Any) -> Any:
+    def drawn(own):
         if isinstance(own, SynapticParams):
             return own._replace(weights=drawn(LinearParams(own.weights, None)).weights)
         if isinstance(own, LinearParams | SparseParams):
@@ -143,7 +143,7 @@ def arguments(form: Form, seed: int) -> tuple[Any, ...]:
     state = net.initial_state(params, form.batch, _stats(form))
     here = lambda rows: jnp.asarray(rng.random(rows.shape) < 0.3, rows.dtype)  # noqa: E731
 
-    def sent(own: Any) -> Any:
+    def sent(own):
         return jax.tree.map(here, own) if isinstance(own, DelayState | LateState | SynapticState) else own
 
     state = {name: sent(own) for name, own in state.items()}
@@ -155,12 +155,12 @@ def arguments(form: Form, seed: int) -> tuple[Any, ...]:
     return params, state, _inputs(form, rng), lengths
 
 
-def _stats(form: Form) -> Any:
+def _stats(form: Form):
     """The constants that are not learned, in float32 on every path."""
     return form.net.initial_stats(jax.random.key(0))
 
 
-def _inputs(form: Form, rng: np.random.Generator) -> Any:
+def _inputs(form: Form, rng: np.random.Generator):
     shape = (form.steps, form.batch, form.net.num_inputs)
     active = rng.random(shape) < rng.choice([0.05, 0.3, 1.0])
     if form.given == "lists":
@@ -170,14 +170,14 @@ def _inputs(form: Form, rng: np.random.Generator) -> Any:
     return jnp.asarray(np.where(active, numbers, 0)).astype(form.given)
 
 
-def results(form: Form, path: str | None, *given: Any) -> Any:
+def results(form: Form, path: str | None, *given):
     """Outputs, activity, spikes and state, and the gradients of a loss that sees them, by all parameters and inputs."""
     params, state, inputs, lengths = given
     floats, fixed = (
         (inputs, None) if is_float(jax.tree.leaves(inputs)[-1]) and form.given != "lists" else (None, inputs)
     )
 
-    def loss(floats: Any) -> Any:
+    def loss(floats):
         params, dense = floats
         out, last = form.net.apply(
             params,
@@ -195,9 +195,9 @@ def results(form: Form, path: str | None, *given: Any) -> Any:
     return jax.grad(loss, has_aux=True)((params, floats))[::-1]
 
 
-def _weighted(seen: Any) -> jax.Array:
+def _weighted(seen) -> jax.Array:
     """A sum whose cotangents are exact in every dtype."""
-    total: Any = 0.0
+    total = 0.0
     for leaf in float_leaves(seen):
         weights = (jnp.arange(leaf.size, dtype=jnp.int32) * 7 % 5 - 2).reshape(leaf.shape)
         wide = leaf.astype(jnp.float64 if leaf.dtype == jnp.float64 else jnp.float32)
@@ -206,11 +206,11 @@ def _weighted(seen: Any) -> jax.Array:
 
 
 @functools.cache
-def compiled_values(form: Form, path: str | None) -> Any:
+def compiled_values(form: Form, path: str | None):
     """Outputs, activity, spikes and state."""
 
-    def run(params: Params, state: State, inputs: Signal, lengths: Any) -> Any:
-        options: Any = {"stats": _stats(form), "lengths": lengths, "chunk": form.chunk, "record": form.record}
+    def run(params: Params, state: State, inputs: Signal, lengths):
+        options = {"stats": _stats(form), "lengths": lengths, "chunk": form.chunk, "record": form.record}
         out, last = form.net.apply(params, state, inputs, **options, implementation=path)
         return out.output, out.activity, out.recorded, out.membranes, last
 
@@ -218,7 +218,7 @@ def compiled_values(form: Form, path: str | None) -> Any:
 
 
 @functools.cache
-def compiled(form: Form, path: str | None) -> Any:
+def compiled(form: Form, path: str | None):
     return jit(functools.partial(results, form, path))
 
 
@@ -259,7 +259,7 @@ def check_int8(form: Form, seed: int) -> None:
     params, *given = arguments(form, seed)
     stats, rng = _stats(form), np.random.default_rng(seed)
 
-    def small(path: Any, own: Any) -> Any:
+    def small(path, own):
         if not isinstance(own, LinearParams | SparseParams):
             return own
         numbers = jnp.asarray(rng.integers(-32, 48, own.weights.shape), jnp.int8)
@@ -269,7 +269,7 @@ def check_int8(form: Form, seed: int) -> None:
         scale = jnp.asarray(0.5 ** rng.integers(4, 6, outputs), dtype)
         return own._replace(weights=Quantised(numbers, scale, own.weights.dtype))
 
-    def whole(path: Any, own: Any) -> Any:
+    def whole(path, own):
         is_small = isinstance(own, LinearParams | SparseParams)
         synapses = held.get(jax.tree_util.keystr(path))
         own = own._replace(weights=dequantise(own.weights, synapses)) if is_small else own

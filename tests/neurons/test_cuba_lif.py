@@ -19,7 +19,7 @@ GIVEN: dict[str, Any] = {
 }
 
 
-def make(**changed: Any) -> neurons.SynapticLIF:
+def make(**changed) -> neurons.SynapticLIF:
     return neurons.cuba_lif(**(GIVEN | changed))
 
 
