@@ -31,9 +31,7 @@ def halves(rng: np.random.Generator, *shape: int) -> jax.Array:
     return jnp.asarray(0.5 ** rng.integers(1, 3, shape), jnp.float32)
 
 
-def assert_close(
-    actual: Any, expected: Any, *, of_largest: float, rtol: float = 0.0, atol: float = 0.0
-) -> None:
+def assert_close(actual, expected, *, of_largest: float, rtol: float = 0.0, atol: float = 0.0) -> None:
     """Like `chex.assert_trees_all_close`, in float64 and with a tolerance that chex has not, for sums that cancel.
 
     `of_largest` is relative to the largest finite entry of each array, or to 1 where that is smaller.
@@ -45,10 +43,10 @@ def assert_close(
         np.testing.assert_allclose(a, b, rtol=rtol, atol=atol + of_largest * largest)
 
 
-def assert_same_bits(actual: Any, expected: Any) -> None:
+def assert_same_bits(actual, expected) -> None:
     """Equal trees: the same structure, dtypes, shapes and bits; chex takes -0.0 for 0.0 and every NaN for one."""
 
-    def bits(leaf: Any) -> tuple[Any, ...]:
+    def bits(leaf) -> tuple[Any, ...]:
         array = np.asarray(leaf)
         return array.dtype, array.shape, array.tobytes()
 

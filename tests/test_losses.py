@@ -74,7 +74,7 @@ STEP_LABELS = np.array([[1, 2], [-1, 0], [0, 2], [2, -1]])  # [time=4, batch=2]
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.2])
 @pytest.mark.parametrize("lengths", [None, (4, 2)])
-def test_cross_entropy_steps_equals_the_formula_written_out(lengths: Any, smoothing: float) -> None:
+def test_cross_entropy_steps_equals_the_formula_written_out(lengths, smoothing: float) -> None:
     drawn = jax.random.normal(jax.random.key(0), (4, 2, 3))
     outputs = np.asarray(drawn)
     ends = (4, 4) if lengths is None else lengths
@@ -134,7 +134,7 @@ def test_time_to_first_spike_lets_a_silent_class_learn() -> None:
 
 @of_each
 def of_lists_and_dense(
-    loss: Any, dense: jax.Array, ids: jax.Array, values: jax.Array, labels: Any, lengths: Any
+    loss, dense: jax.Array, ids: jax.Array, values: jax.Array, labels, lengths
 ) -> tuple[Any, ...]:
     """Value and gradient of a loss on lists of 4 classes, and on an array."""
     count = jnp.sum(dense, -1, dtype=jnp.int32)
@@ -176,7 +176,7 @@ def test_short_lists_equal_dense_where_all_spikes_fit() -> None:
 
 
 @functools.partial(jax.jit, static_argnames=("name", "dense"))
-def _loss_of_entries(values: jax.Array, ids: jax.Array, name: str, dense: bool, **options: Any) -> Any:
+def _loss_of_entries(values: jax.Array, ids: jax.Array, name: str, dense: bool, **options):
     """Value and gradient of a loss on lists of 3 classes, or on the dense array they stand for."""
 
     def loss(values: jax.Array) -> jax.Array:
@@ -213,7 +213,7 @@ def test_lists_make_no_array_of_the_dense_size(name: str) -> None:
     assert largest < time * batch * classes // 2
 
 
-def _sizes(jaxpr: Any) -> list[int]:
+def _sizes(jaxpr) -> list[int]:
     inner = [
         sub
         for eqn in jaxpr.eqns

@@ -1,7 +1,5 @@
 """Plots: what is drawn where, from dense spikes and from lists, and messages."""
 
-from typing import Any
-
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -61,7 +59,7 @@ def test_raster_draws_into_given_axes() -> None:
     assert plot.raster(DENSE, axes) is axes
 
 
-def output_of(output: Any, activity: Any = None, dropped: Any = None, recorded: Any = None) -> NetworkOutput:
+def output_of(output, activity=None, dropped=None, recorded=None) -> NetworkOutput:
     return NetworkOutput(output, activity or {}, dropped or {}, {}, recorded or {}, {})
 
 

@@ -170,7 +170,7 @@ def arguments(form: Form, seed: int) -> tuple[Any, ...]:
     params = net.init(jax.random.key(seed), dtype=jnp.dtype(form.dtype))
     level = int(rng.integers(-4, 12))
 
-    def drawn(own: Any) -> Any:
+    def drawn(own):
         if isinstance(own, SynapticParams):
             return own._replace(weights=drawn(LinearParams(own.weights, None)).weights)
         if isinstance(own, NormParams):
@@ -187,7 +187,7 @@ def arguments(form: Form, seed: int) -> tuple[Any, ...]:
 
     here = lambda rows: jnp.asarray(rng.random(rows.shape) < 0.3, rows.dtype)  # noqa: E731
 
-    def sent(own: Any) -> Any:
+    def sent(own):
         return jax.tree.map(here, own) if isinstance(own, DelayState | LateState | SynapticState) else own
 
     params = {name: drawn(own) for name, own in params.items()}
@@ -204,7 +204,7 @@ def _powers(rng: np.random.Generator, like: Any, low: int, high: int) -> Any:
     return jnp.asarray(2.0 ** rng.integers(low, high, like.shape), like.dtype)
 
 
-def _inputs(form: Form, rng: np.random.Generator) -> Any:
+def _inputs(form: Form, rng: np.random.Generator):
     shape = (form.steps, form.batch, form.net.num_inputs)
     active = rng.random(shape) < rng.choice([0.05, 0.3, 1.0])
     if form.given == "lists":
@@ -247,9 +247,9 @@ def compiled(form: Form, path: str | None) -> Any:
     return jit(results)
 
 
-def _weighted(seen: Any) -> jax.Array:
+def _weighted(seen) -> jax.Array:
     """A sum whose cotangents are exact in every dtype."""
-    total: Any = 0.0
+    total = 0.0
     for leaf in float_leaves(seen):
         weights = (jnp.arange(leaf.size, dtype=jnp.int32) * 7 % 5 - 2).reshape(leaf.shape)
         wide = leaf.astype(jnp.float64 if leaf.dtype == jnp.float64 else jnp.float32)

@@ -30,7 +30,7 @@ def lists() -> SparseSpikes:
     return SparseSpikes.from_dense(X, 3)
 
 
-def rounded(name: str) -> Any:
+def rounded(name: str):
     """The parameters, of which one array is in bfloat16."""
     paths, form = jax.tree.flatten_with_path(PARAMS)
     return form.unflatten(
@@ -38,11 +38,11 @@ def rounded(name: str) -> Any:
     )
 
 
-def apply(params: Params = PARAMS, state: State = STATE, inputs: Signal = X, **options: Any) -> Any:
+def apply(params: Params = PARAMS, state: State = STATE, inputs: Signal = X, **options):
     return NET.apply(params, state, inputs, **options)
 
 
-def with_constants(**wrong: Any) -> Any:
+def with_constants(**wrong):
     """Neurons of one's own, of which one constant is wrong."""
     constants = neurons.GLIFConstants(jnp.array(0.5), jnp.array(1.0), jnp.array(0.5))._replace(**wrong)
     plain, neuron = (
@@ -130,7 +130,7 @@ def test_few_synapses_have_the_dtype_of_all_weights() -> None:
 
 
 @pytest.mark.parametrize("value", [None, "spikes", [[1.0, 0.0]], {}], ids=["None", "text", "list", "dict"])
-def test_inputs_that_are_no_array_are_named(value: Any) -> None:
+def test_inputs_that_are_no_array_are_named(value) -> None:
     with pytest.raises(ValueError) as caught:
         apply(inputs={"input": value})
     words = type_words(value)
@@ -140,7 +140,7 @@ def test_inputs_that_are_no_array_are_named(value: Any) -> None:
 
 
 @pytest.mark.parametrize("value", [None, (), [1.0]])
-def test_parameters_of_no_network_are_refused(value: Any) -> None:
+def test_parameters_of_no_network_are_refused(value) -> None:
     with pytest.raises(ValueError) as caught:
         apply(value)
     text = f"network: `params` must be a dict by block, got {type_words(value)}. Make them with network.init(key)."

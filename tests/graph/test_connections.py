@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 import math
-from typing import Any
 
 import chex
 import hypothesis
@@ -80,7 +79,7 @@ def test_masked_weights_stay_zero_whatever_the_optimiser_writes() -> None:
     params = initial(net)
     inputs = random_spikes(0.5, inputs=6)
 
-    def loss(params: Params, where: Any) -> Any:
+    def loss(params: Params, where):
         own = params[name]
         changed = params | {name: own._replace(weights=own.weights + where)}
         return jnp.sum(net.apply(changed, None, inputs)[0].output ** 2)
@@ -107,7 +106,7 @@ DELAYED = network(
 
 
 @pytest.mark.parametrize("lengths", [None, jnp.array([9, 4, 0], jnp.int32)])
-def test_pieces_of_a_sequence_equal_the_whole_with_spikes_under_way(lengths: Any) -> None:
+def test_pieces_of_a_sequence_equal_the_whole_with_spikes_under_way(lengths) -> None:
     params, inputs = initial(DELAYED), random_spikes(0.4, steps=9, inputs=6)
     run = jit(lambda state, inputs, lengths: DELAYED.apply(params, state, inputs, lengths=lengths))
     state = DELAYED.initial_state(params, 3)
@@ -143,7 +142,7 @@ def test_the_gradient_of_delays_is_that_of_the_linear_split() -> None:
     with jax.enable_x64(True):
         params, inputs = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float64), (params, inputs))
 
-        def loss(raw: Any) -> Any:
+        def loss(raw):
             changed = params | {"axonal_0": DelayParams(raw)}
             out, _ = net.apply(changed, None, inputs, record="membranes")
             return jnp.sum(out.membranes["layer_0/neuron"] ** 2)
@@ -194,7 +193,7 @@ def test_fixed_delays_of_a_recurrent_connection_are_stats() -> None:
     learned, fixed = (network(4, [layer(4, recurrent=own)], READOUT) for own in back)
     params, stats, name = initial(fixed), fixed.initial_stats(jax.random.key(0)), "layer_0/recurrent/axonal_0"
     assert stats.keys() == {name} and name not in params
-    block: Any = next(node.block for node in fixed.nodes if node.name == name)
+    block = next(node.block for node in fixed.nodes if node.name == name)
     steps = block.delays(stats[name], (4,))
     raw = DelayParams(decay_to_raw(jnp.clip(steps / 5, 1e-6, 1 - 1e-6)))
     full = params | {name: raw}
@@ -218,12 +217,10 @@ class Counting(blocks.Block):
     def needs_all_steps(self, train: bool) -> bool:
         return False
 
-    def initial_stats(self, key: Any, *shapes: Any) -> Any:
+    def initial_stats(self, key, *shapes):
         return jnp.zeros(())
 
-    def apply(
-        self, params: Params, state: State, stats: Stats, *signals: Any, shapes: Any, context: Any
-    ) -> Any:
+    def apply(self, params: Params, state: State, stats: Stats, *signals, shapes, context):
         return blocks.BlockResult(signals[0], stats=stats + 1)
 
 
@@ -312,7 +309,7 @@ test_errors_say_what_is_wrong_and_a_hint = refusals(REFUSED)
 
 
 @functools.cache
-def gradient_of_rounded(implementation: str, **options: Any) -> Any:
+def gradient_of_rounded(implementation: str, **options):
     """The gradients of the weights of three layers: the second, which sends lists, and the third, which is recurrent,
     send back cotangents with these options."""
     inputs = random_spikes(0.3, batch=17, inputs=40)
@@ -324,7 +321,7 @@ def gradient_of_rounded(implementation: str, **options: Any) -> Any:
     net = network(40, layers, leaky_readout(3))
     params = initial(net)
 
-    def loss(params: Params) -> Any:
+    def loss(params: Params):
         output, _ = net.apply(params, None, inputs, implementation=implementation)
         return jnp.sum(jnp.square(output.output))
 
@@ -332,7 +329,7 @@ def gradient_of_rounded(implementation: str, **options: Any) -> Any:
     return [gradients[f"layer_{index}/connection"].weights for index in range(3)]
 
 
-def distance(gradient: Any, exact: Any) -> float:
+def distance(gradient, exact) -> float:
     return float(jnp.linalg.norm(gradient - exact) / jnp.linalg.norm(exact))
 
 
@@ -351,7 +348,7 @@ def test_cotangents_near_the_threshold_are_exact(implementation: str) -> None:
     """The nearer neurons are left exact, the more of the error goes; with all of them, what remains is float32's."""
     exact = gradient_of_rounded(implementation)
 
-    def errors(**options: Any) -> np.ndarray:
+    def errors(**options) -> np.ndarray:
         found = gradient_of_rounded(implementation, cotangent_dtype=jnp.bfloat16, **options)
         return np.array([distance(*each) for each in zip(found[:2], exact[:2], strict=True)])
 

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from jax.typing import DTypeLike
 
 from snnjax import conv1d, layer, leaky_readout, network, neurons
 from tests.graph.helpers import INPUTS, initial, random_spikes
@@ -28,7 +29,7 @@ def test_weight_decay_leaves_constants_where_they_are() -> None:
             updates, _ = optimiser.update(
                 jax.tree.map(jnp.zeros_like, params), optimiser.init(params), params
             )
-            decayed: Any = optax.apply_updates(params, updates)
+            decayed = optax.apply_updates(params, updates)
         after = [node.block.operands(decayed.get(node.name), None, (8,)) for node in net.nodes[1::2]]
         if learn:
             assert float(after[0].glif.threshold[0]) == pytest.approx(0.9)
@@ -39,7 +40,7 @@ def test_weight_decay_leaves_constants_where_they_are() -> None:
 @pytest.mark.parametrize("per, count", [("channel", 4), ("neuron", 24), ("layer", None)])
 def test_drawn_constants_are_stats_that_every_path_uses(per: str, count: int | None) -> None:
     """They have the values that learned ones start from, and stay as they are."""
-    given: Any = {"decay": (0.5, 0.9), "threshold": (0.2, 0.6), "per": per}
+    given = {"decay": (0.5, 0.9), "threshold": (0.2, 0.6), "per": per}
     fixed, learned = (
         network((6, 2), [layer(conv1d(4, 3), neurons.lif(**given, learn_decay=on, learn_threshold=on))])
         for on in (False, True)
@@ -88,16 +89,16 @@ class OwnState(NamedTuple):
 def own(per: str, seen: list[Any]) -> neurons.Neuron:
     """A neuron whose constants have other axes than that of neurons."""
 
-    def init(key: jax.Array, num_neurons: int, dtype: Any = jnp.float32) -> Own:
+    def init(key: jax.Array, num_neurons: int, dtype: DTypeLike = jnp.float32) -> Own:
         pairs = jnp.arange(2 * num_neurons, dtype=dtype).reshape(num_neurons, 2)
         return Own(pairs, jnp.arange(4, dtype=dtype), jnp.ones(num_neurons, dtype))
 
-    def integrate(params: Own, state: OwnState, inputs: jax.Array) -> Any:
+    def integrate(params: Own, state: OwnState, inputs: jax.Array):
         seen.append(params)
         v = 0.5 * state.v + inputs + params.pairs[None, :, 0] + params.taps[0]
         return v, params.threshold, OwnState(v)
 
-    def initial_state(params: Own, batch: int, num_neurons: int, dtype: Any = jnp.float32) -> OwnState:
+    def initial_state(params: Own, batch: int, num_neurons: int, dtype: DTypeLike = jnp.float32) -> OwnState:
         return OwnState(jnp.zeros((batch, num_neurons), jnp.float32))
 
     return neurons.Neuron("own", init, initial_state, integrate, per=per)
@@ -116,7 +117,7 @@ def test_constants_of_ones_own_neurons_are_spread_along_their_axis_of_neurons(pe
 
 
 def test_constants_of_pairs_of_neurons_are_refused_per_channel() -> None:
-    def init(key: jax.Array, num_neurons: int, dtype: Any = jnp.float32) -> Own:
+    def init(key: jax.Array, num_neurons: int, dtype: DTypeLike = jnp.float32) -> Own:
         return Own(
             jnp.ones((num_neurons, num_neurons), dtype), jnp.ones(4, dtype), jnp.ones(num_neurons, dtype)
         )

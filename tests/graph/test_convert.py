@@ -110,7 +110,7 @@ def source(layers: Sequence[Any], weights: list[np.ndarray], x: jax.Array) -> tu
     return activations, lambda given: run(steps[place:], given)
 
 
-def step(item: Any, given: Any) -> Any:
+def step(item, given):
     """A layer as a function, in plain JAX as far as it has arrays."""
     if item is RELU:
         return RELU
@@ -123,7 +123,7 @@ def step(item: Any, given: Any) -> Any:
     if item.kind.startswith("conv"):
         weights, bias = next(given), next(given)
         axes = ("NHWC", "HWIO", "NHWC") if item.kind == "conv2d" else ("NHC", "HIO", "NHC")
-        options: Any = {"padding": item.padding.upper(), "dimension_numbers": axes}
+        options = {"padding": item.padding.upper(), "dimension_numbers": axes}
         return lambda x: jax.lax.conv_general_dilated(x, weights, item.strides, **options) + bias
     return lambda x: item.apply(
         None, None, None, x[None], shapes=(x.shape[1:],), context=blocks.Context()

@@ -149,7 +149,7 @@ def inputs_of(net: Network) -> dict[str, Any]:
     return found
 
 
-def by_blocks(net: Network, params: Params, inputs: dict[str, Any], lengths: Any) -> dict[str, Any]:
+def by_blocks(net: Network, params: Params, inputs: dict[str, Any], lengths) -> dict[str, Any]:
     """The signals of all inputs and nodes: of each block alone on the signals of its sources."""
     found = dict(inputs)
     for part in parts(net.nodes):
@@ -160,12 +160,12 @@ def by_blocks(net: Network, params: Params, inputs: dict[str, Any], lengths: Any
         own = params.get(node.name)
         state = node.block.initial_state(own, None, BATCH, *shapes)
         received = [shaped(found[source], shape) for source, shape in zip(node.sources, shapes, strict=True)]
-        options: Any = {"shapes": shapes, "context": Context(lengths)}
+        options = {"shapes": shapes, "context": Context(lengths)}
         found[node.name] = node.block.apply(own, state, None, *received, **options).signal
     return found
 
 
-def by_steps(net: Network, loop: Any, params: Params, found: Any, lengths: Any) -> dict[str, Any]:
+def by_steps(net: Network, loop, params: Params, found, lengths) -> dict[str, Any]:
     """The signals of a loop: of each block alone in every step."""
     nodes = [(net.nodes[index], net.in_shapes[index]) for index in loop]
     names = {node.name for node, _ in nodes}
@@ -174,7 +174,7 @@ def by_steps(net: Network, loop: Any, params: Params, found: Any, lengths: Any) 
         node.name: node.block.initial_state(params.get(node.name), None, BATCH, *own) for node, own in nodes
     }
 
-    def step(states: Any, xs: Any) -> Any:
+    def step(states, xs):
         time, given = xs
         signals, after = jax.tree.map(lambda x: x[None], given), dict(states)
         context = Context((time < lengths).astype(jnp.int32))
@@ -197,7 +197,7 @@ def by_steps(net: Network, loop: Any, params: Params, found: Any, lengths: Any) 
     return jax.lax.scan(step, states, (jnp.arange(STEPS), outside))[1]
 
 
-def to_arrays(tree: Any) -> Any:
+def to_arrays(tree):
     """A tree of signals without lists: those of two programs may name the same spikes in another order."""
     is_list = lambda own: isinstance(own, SparseSpikes)  # noqa: E731
     return jax.tree.map(lambda own: own.to_dense() if is_list(own) else own, tree, is_leaf=is_list)
@@ -217,19 +217,19 @@ def test_a_network_is_its_blocks_in_order(name: str) -> None:
     net, params, inputs = case(name)
     spiking = [node.name for node in net.nodes if node.block.is_spiking]
 
-    def ours(params: Params, inputs: Signal, chunk: int | None) -> Any:
-        options: Any = {"lengths": LENGTHS, "record": "spikes", "chunk": chunk}
+    def ours(params: Params, inputs: Signal, chunk: int | None):
+        options = {"lengths": LENGTHS, "record": "spikes", "chunk": chunk}
         out, _ = net.apply(params, None, inputs, **options)
         return to_arrays((out.output, out.recorded))
 
-    def theirs(params: Params, inputs: Signal) -> Any:
+    def theirs(params: Params, inputs: Signal):
         found = by_blocks(net, params, inputs, LENGTHS)
         outputs = {name: found[node] for name, node in net.outputs}
         output = next(iter(outputs.values())) if net.is_single else outputs
         return to_arrays((output, {name: found[name] for name in spiking}))
 
-    def both(run: Callable[..., Any], *rest: Any) -> Any:
-        def loss(params: Params, inputs: Signal) -> Any:
+    def both(run: Callable[..., Any], *rest):
+        def loss(params: Params, inputs: Signal):
             results = run(params, inputs, *rest)
             return weighted_sum(results[0]), results
 
@@ -375,7 +375,7 @@ def test_joins_of_lists_are_those_of_arrays(how: str, kinds: str) -> None:
     apply = functools.partial(block.apply, None, None, None, shapes=shapes, context=Context())
     joined = jit(lambda *own: apply(*own).signal)(*signals)
     first, *others = map(np.asarray, dense_ones)
-    expected: Any = {
+    expected = {
         "add": lambda: sum(others, first),
         "multiply": lambda: np.prod(dense_ones, axis=0),
         "either": lambda: np.max(dense_ones, axis=0),

@@ -43,7 +43,7 @@ def inputs_of(shape: tuple[int, ...]) -> jax.Array:
     return random_spikes(0.4, STEPS, BATCH, int(np.prod(shape))).reshape(STEPS, BATCH, *shape)
 
 
-def normalised(x: jax.Array, scale: Any, bias: Any, inside: Any = None) -> tuple[Any, Any, Any]:
+def normalised(x: jax.Array, scale, bias, inside=None) -> tuple[Any, Any, Any]:
     """The norm of each channel, and its mean and variance: over what is `inside`, in plain JAX."""
     inside = jnp.ones(x.shape[:2], bool) if inside is None else inside
     weights = jnp.broadcast_to(inside.reshape(*inside.shape, *(1,) * (x.ndim - 2)), x.shape)
@@ -55,7 +55,7 @@ def normalised(x: jax.Array, scale: Any, bias: Any, inside: Any = None) -> tuple
 
 @pytest.mark.parametrize("lengths", [None, LENGTHS], ids=["whole", "lengths"])
 @pytest.mark.parametrize("shape", [(5,), (3, 2, 5)])
-def test_batch_norm_is_that_of_plain_jax(shape: tuple[int, ...], lengths: Any) -> None:
+def test_batch_norm_is_that_of_plain_jax(shape: tuple[int, ...], lengths) -> None:
     """In training: values, running statistics and gradients, over the steps within the sequences."""
     block = blocks.batch_norm(momentum=0.75)
     x = 3 + 2 * jax.random.normal(KEY, (STEPS, BATCH, *shape))
@@ -67,11 +67,11 @@ def test_batch_norm_is_that_of_plain_jax(shape: tuple[int, ...], lengths: Any) -
     def weighed(y: jax.Array) -> jax.Array:
         return weighted_sum(jnp.where(inside.reshape(*inside.shape, *(1,) * len(shape)), y, 0))
 
-    def ours(params: Params, x: Any) -> Any:
+    def ours(params: Params, x):
         result = block.apply(params, None, stats, x, shapes=(shape,), context=context)
         return weighed(result.signal), result.stats
 
-    def theirs(params: Params, x: Any) -> Any:
+    def theirs(params: Params, x):
         with jax.numpy_rank_promotion("allow"):
             y, mean, variance = normalised(x, *params, inside)
         kept = NormStats(0.75 * stats.mean + 0.25 * mean, 0.75 * stats.variance + 0.25 * variance)
@@ -125,8 +125,8 @@ def test_a_norm_in_front_of_neurons_is_part_of_their_chain(
     assert begun.count("batch_norm") == (3 if is_training else 0)
     params, stats, inputs = initial(net), net.initial_stats(KEY), inputs_of(IMAGE)
 
-    def run(implementation: str | None, params: Params) -> Any:
-        options: Any = {"stats": stats, "train": is_training, "implementation": implementation}
+    def run(implementation: str | None, params: Params):
+        options = {"stats": stats, "train": is_training, "implementation": implementation}
         out, state = net.apply(params, None, inputs, lengths=LENGTHS, **options)
         return weighted_sum((out.output, out.activity)), (out.output, out.stats, out.activity, state)
 
@@ -146,7 +146,7 @@ def test_variances_beside_large_means_are_exact() -> None:
     np.testing.assert_allclose(found.variance, expected, rtol=1e-4)
 
 
-def normed(**options: Any) -> Network:
+def normed(**options) -> Network:
     """Norms behind convolutions and dense weights, before neurons of lists, and between them and a join."""
     norm = functools.partial(blocks.batch_norm, **options)
     items = [
@@ -172,7 +172,7 @@ def trained() -> tuple[Network, Any, Any, jax.Array]:
 def test_folded_networks_equal_evaluation() -> None:
     """So do both ways through the network; running statistics stay what they are."""
     net, params, stats, inputs = trained()
-    options: Any = {"stats": stats, "lengths": LENGTHS}
+    options = {"stats": stats, "lengths": LENGTHS}
     fused, composed = (
         jit(functools.partial(net.apply, implementation=each))(params, None, inputs, **options)[0]
         for each in (None, "composed")
@@ -199,7 +199,7 @@ def test_a_norm_whose_connection_others_read_stays() -> None:
 def test_chunks_of_a_training_network_are_whole_for_its_norms() -> None:
     net, params, stats, inputs = trained()
 
-    def loss(params: Params, chunk: int | None) -> Any:
+    def loss(params: Params, chunk: int | None):
         out, state = net.apply(
             params, None, inputs, stats=stats, lengths=LENGTHS, train=True, chunk=chunk, record="spikes"
         )
@@ -210,7 +210,7 @@ def test_chunks_of_a_training_network_are_whole_for_its_norms() -> None:
     assert_close(run(params, 4), run(params, None), of_largest=ROUNDING)
 
 
-def through_norms(net: Network, params: Params, inputs: Signal, lengths: Any) -> Any:
+def through_norms(net: Network, params: Params, inputs: Signal, lengths):
     """A loss in training, the output and the statistics."""
     out, _ = net.apply(params, None, inputs, stats=trained()[2], lengths=lengths, train=True)
     return jnp.sum(jnp.sin(3 * out.output)), (out.output, out.stats)
@@ -220,7 +220,7 @@ SHARES = jnp.array([6, 5, 1, 0], jnp.int32)  # the lengths of two pairs of seque
 
 
 @functools.cache
-def of_the_whole_batch() -> Any:
+def of_the_whole_batch():
     _, params, _, inputs = trained()
     run = functools.partial(through_norms, normed())
     return jit(jax.grad(run, has_aux=True))(params, inputs, SHARES)
@@ -232,7 +232,7 @@ def test_norms_over_an_axis_are_those_of_the_whole_batch(how: str) -> None:
     _, params, _, inputs = trained()
     net, lengths = normed(axis_name="shares"), SHARES
 
-    def total(params: Params, inputs: Signal, lengths: Any) -> Any:
+    def total(params: Params, inputs: Signal, lengths):
         value, (output, stats) = through_norms(net, params, inputs, lengths)
         return jax.lax.psum(value, "shares"), (output, stats)
 
@@ -240,7 +240,7 @@ def test_norms_over_an_axis_are_those_of_the_whole_batch(how: str) -> None:
         pairs = (jnp.stack(jnp.split(each, 2, axis)) for each, axis in ((inputs, 1), (lengths, 0)))
         mapped = jax.vmap(total, (None, 0, 0), axis_name="shares")
 
-        def run(params: Params) -> Any:
+        def run(params: Params):
             value, (outputs, stats) = mapped(params, *pairs)
             first = jax.tree.map(lambda own: own[0], stats)
             return value[0], (jnp.concatenate([*outputs], 1), first)
@@ -286,7 +286,7 @@ def test_neurons_behind_a_norm_spike_from_the_start() -> None:
             assert low < jnp.mean(rates) < high
 
 
-def dropped(x: Any, rate: float = 0.5, key: Any = KEY, **options: Any) -> Any:
+def dropped(x, rate: float = 0.5, key=KEY, **options):
     context = Context(key=key, train=True)
     apply = functools.partial(blocks.dropout(rate).apply, None, None, None, shapes=((50,),), context=context)
     return jit(lambda x: apply(x, **options).signal)(x)
@@ -344,7 +344,7 @@ def lif(params: Params, currents: jax.Array) -> jax.Array:
     """LIF neurons in plain JAX."""
     decay, threshold = neurons.raw_to_decay(params.raw_decay), params.threshold
 
-    def step(carry: Any, current: jax.Array) -> Any:
+    def step(carry, current: jax.Array):
         v, s = carry
         v = decay * (v - threshold * jax.lax.stop_gradient(s)) + (1 - decay) * current
         s = heaviside(v - threshold)
@@ -361,12 +361,12 @@ def convolved(params: Params, x: jax.Array) -> jax.Array:
     return y.reshape(*x.shape[:2], *y.shape[1:])
 
 
-def read_out(p: Any, x: jax.Array) -> jax.Array:
+def read_out(p, x: jax.Array) -> jax.Array:
     weights, bias = p["readout/connection"]
     decay = jnp.float32(0.95)
     currents = (1 - decay) * (x.reshape(*x.shape[:2], -1) @ weights + bias)
 
-    def step(v: jax.Array, current: jax.Array) -> Any:
+    def step(v: jax.Array, current: jax.Array):
         v = decay * v + current
         return v, v
 
@@ -376,7 +376,7 @@ def read_out(p: Any, x: jax.Array) -> jax.Array:
 LEARNED = neurons.lif(learn_decay=True, learn_threshold=True)
 
 
-def conv() -> Any:
+def conv():
     return conv2d(3, 3, bias=False)
 
 
@@ -386,7 +386,7 @@ def sew(capacity: int | None = None) -> Network:
     return network(IMAGE, [own[0], residual(own[1:])], leaky_readout(3))
 
 
-def sew_by_hand(p: Any, x: jax.Array) -> jax.Array:
+def sew_by_hand(p, x: jax.Array) -> jax.Array:
     def one(name: str, x: jax.Array) -> jax.Array:
         currents, *_ = normalised(convolved(p[f"{name}/connection"], x), *p[f"{name}/norm"])
         return lif(p[f"{name}/neuron"], currents)
@@ -402,7 +402,7 @@ def ms() -> Network:
     return network(IMAGE, [conv(), blocks.batch_norm(), residual(body), LEARNED], leaky_readout(3))
 
 
-def ms_by_hand(p: Any, x: jax.Array) -> jax.Array:
+def ms_by_hand(p, x: jax.Array) -> jax.Array:
     x, *_ = normalised(convolved(p["conv2d_0"], x), *p["batch_norm_0"])
     y = x
     for place in range(2):
@@ -420,10 +420,10 @@ def ms_by_hand(p: Any, x: jax.Array) -> jax.Array:
 def test_residual_blocks_with_norms_learn_as_in_plain_jax(net: Network, by_hand: Callable[..., Any]) -> None:
     inputs = inputs_of(IMAGE)
     params, stats = initial(net, inputs, target_activity=0.2), net.initial_stats(KEY)
-    second: Any = -jnp.inf if any(node.block.lists_spikes for node in net.nodes) else None
+    second = -jnp.inf if any(node.block.lists_spikes for node in net.nodes) else None
 
     def ours(params: Params) -> jax.Array:
-        options: Any = {"stats": stats, "train": True, "second_threshold": second}
+        options = {"stats": stats, "train": True, "second_threshold": second}
         return net.apply(params, None, inputs, **options)[0].output
 
     def theirs(params: Params) -> jax.Array:
@@ -481,8 +481,8 @@ def test_a_divided_batch_needs_the_name_of_its_axis() -> None:
     params = norm.init(jax.random.key(0), shape, dtype=jnp.float32)
     stats, x = norm.initial_stats(jax.random.key(0), shape), jnp.ones((5, 4, 3))
 
-    def run(stats: NormStats, spec: PartitionSpec) -> Any:
-        def after(stats: NormStats, x: Any) -> Any:
+    def run(stats: NormStats, spec: PartitionSpec):
+        def after(stats: NormStats, x):
             return norm.apply(params, None, stats, x, shapes=(shape,), context=Context(train=True)).stats
 
         specs = {"in_specs": (spec, PartitionSpec(None, "data")), "out_specs": spec}

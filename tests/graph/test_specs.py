@@ -62,7 +62,7 @@ class Counted(Block):
 
     kind = "counted"
 
-    def out_shape(self, *shapes: Any) -> Any:
+    def out_shape(self, *shapes):
         return shapes[0][0]
 
 
@@ -264,7 +264,7 @@ def test_a_share_is_a_float_of_numpy_too() -> None:
 
 
 def test_lengths_beyond_the_steps_are_all_steps_inside_jit() -> None:
-    def apply(lengths: Any) -> Any:
+    def apply(lengths):
         return NET.apply(PARAMS, STATE, X + 1, lengths=lengths)
 
     beyond, within = (jax.jit(apply)(jnp.array([n, 2])) for n in (9, 5))

@@ -54,8 +54,8 @@ def random_form(rng: np.random.Generator) -> Form:
     return Form(rule, network(pick(1, 5), layers, readout), given, pick(1, 4, 9), pick(1, 3), readout)
 
 
-def _neuron(pick: Any, rule: str) -> Any:
-    switches: Any = {
+def _neuron(pick, rule: str):
+    switches = {
         "surrogate": pick(*SURROGATES),
         # What OTTT's traces ignore: a reset to zero ends the influence of earlier inputs.
         "reset": pick("subtract", "none") if rule == "ottt" else pick("subtract", "zero", "none"),
@@ -72,7 +72,7 @@ def _neuron(pick: Any, rule: str) -> Any:
     return model(**switches)
 
 
-def squared(output: Any, targets: Any) -> Any:
+def squared(output, targets):
     return jnp.mean((output - targets) ** 2)
 
 
@@ -100,20 +100,20 @@ def arguments(form: Form, seed: int) -> tuple[Any, ...]:
     )
 
 
-def _stats(form: Form) -> Any:
+def _stats(form: Form):
     """The constants that are drawn and not learned, by the names of the layers."""
     return form.net.initial_stats(jax.random.key(0))
 
 
-def _online(form: Form, params: Params, inputs: Signal, targets: Any) -> Any:
+def _online(form: Form, params: Params, inputs: Signal, targets):
     """The sum of the gradients of all steps, and the outputs."""
-    make: Any = {
+    make = {
         "truncated": lambda net, loss: online.truncated(net, loss, form.steps),
         "recurrent": online.eprop,
     }
     learner = make.get(form.rule, getattr(online, form.rule, None))(form.net, squared)
 
-    def step(carry: Any, xs: Any) -> Any:
+    def step(carry, xs):
         carry, gradients, output = learner.step(params, carry, *xs)
         return carry, (gradients, output)
 
@@ -122,17 +122,17 @@ def _online(form: Form, params: Params, inputs: Signal, targets: Any) -> Any:
     return jax.tree.map(lambda each: jnp.sum(each, axis=0), gradients), outputs
 
 
-def _backwards(form: Form, params: Params, inputs: Signal, targets: Any) -> Any:
+def _backwards(form: Form, params: Params, inputs: Signal, targets):
     """The same by back-propagation through time."""
 
-    def loss(params: Params) -> Any:
+    def loss(params: Params):
         outputs = form.net.apply(params, None, inputs, stats=_stats(form))[0].output
         return sum(squared(*each) for each in zip(outputs, targets, strict=True)), outputs
 
     return jax.grad(loss, has_aux=True)(params)
 
 
-def _without_feedback(form: Form, params: Params, inputs: Signal, targets: Any) -> Any:
+def _without_feedback(form: Form, params: Params, inputs: Signal, targets):
     """e-prop's definition in a recurrent layer: its own earlier spikes are inputs that do not depend on parameters."""
     hidden, _ = layers_of("random_online", form.net)
     connection, neuron = hidden.connection.name, hidden.neuron.name
@@ -155,7 +155,7 @@ def _without_feedback(form: Form, params: Params, inputs: Signal, targets: Any) 
     return {**found, back: LinearParams(both[count:])}, outputs
 
 
-def _padded(form: Form, given: tuple[Any, ...]) -> Any:
+def _padded(form: Form, given: tuple[Any, ...]):
     """The gradient of a batch whose steps past the end hold 100, by the rule and by back-propagation of means."""
     params, inputs, _, lengths, labels, pulls = given
     rule = form.rule.removeprefix("padded ")
@@ -165,7 +165,7 @@ def _padded(form: Form, given: tuple[Any, ...]) -> Any:
     learn = online_gradients(form.net, losses.cross_entropy_sum, rule)
     ours = learn(params, Batch(rows, labels, lengths), lengths, pulls, _stats(form))
 
-    def loss(params: Params) -> Any:
+    def loss(params: Params):
         out = form.net.apply(params, None, inputs, stats=_stats(form), lengths=lengths)[0]
         each = -jax.nn.log_softmax(out.output)[:, jnp.arange(form.batch), labels]
         means = jnp.sum(jnp.where(inside, each, 0), axis=0) / jnp.maximum(lengths, 1)
@@ -176,10 +176,10 @@ def _padded(form: Form, given: tuple[Any, ...]) -> Any:
 
 
 @functools.cache
-def compiled(form: Form) -> Any:
+def compiled(form: Form):
     """Two results that are to be equal, of `arguments`."""
 
-    def both(*given: Any) -> Any:
+    def both(*given):
         if form.rule.startswith("padded"):
             return _padded(form, given)
         exact = _without_feedback if form.rule == "recurrent" else _backwards
@@ -197,7 +197,7 @@ def check_online(form: Form, seed: int) -> None:
     assert_close(ours, theirs, of_largest=TOLERANCE)
 
 
-def _weights_alone(found: Any) -> Any:
+def _weights_alone(found):
     """The gradients without those of neurons."""
     if isinstance(found, tuple):
         return _weights_alone(found[0]), found[1]

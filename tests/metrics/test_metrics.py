@@ -122,7 +122,7 @@ def test_input_counts_takes_integers_as_sensors_give_them() -> None:
     np.testing.assert_array_equal(counts, [[1, 2, 0], [1, 0, 2]])
 
 
-def counted(net: Any, params: Params, counts: Any, activity: Any, steps: int = 1, **options: Any) -> Any:
+def counted(net, params: Params, counts, activity, steps: int = 1, **options):
     """The operations of sequences of equal length."""
     lengths = jnp.full(jax.tree.leaves(counts)[0].shape[0], steps)
     return metrics.synaptic_operations(net, params, counts, activity, lengths, **options)
@@ -159,7 +159,7 @@ def test_synaptic_operations_equal_a_count_over_all_steps() -> None:
     assert cost.dense == time * (5 * 4 + 4 * 3 + 3 * 2 + 4 * 4)
 
 
-def ones(net: Any) -> Any:
+def ones(net):
     """Parameters whose weights are 1."""
     return jax.tree.map(
         lambda leaf: jnp.ones_like(leaf) if leaf.ndim > 1 else leaf, net.init(jax.random.key(0))
@@ -183,7 +183,7 @@ def test_synaptic_operations_of_a_convolution_count_the_taps_that_a_spike_meets(
 
 
 @pytest.mark.parametrize("pool", [mean_pool(2), sum_pool(2)])
-def test_synaptic_operations_behind_a_pool_count_spikes(pool: Any) -> None:
+def test_synaptic_operations_behind_a_pool_count_spikes(pool) -> None:
     # Two windows of two pixels; the fifth pixel lies in none.
     net = network((5, 1), [pool, dense(3, bias=False)])
     params = {"dense_0": LinearParams(jnp.array([[1.0, 1.0, 1.0], [0.0, 1.0, 1.0]]))}
@@ -224,7 +224,7 @@ def test_dense_synaptic_operations_are_those_of_spikes_everywhere(options: dict[
     net = network((5, 6, 2), [conv2d(4, (3, 2), bias=False, **options)])
     params, spikes = ones(net), jnp.ones((1, 60))
     cost = counted(net, params, spikes, {})
-    connection: Any = net.nodes[0].block
+    connection = net.nodes[0].block
     currents = connection.currents(params["conv2d_0"], spikes.reshape(1, 1, 5, 6, 2))
     assert cost.effective_acs == cost.dense == jnp.sum(currents)
 
@@ -244,10 +244,10 @@ class Scale(blocks.Linear):
 
     kind = "scale"
 
-    def weights_shape(self, shape: Any) -> Any:
+    def weights_shape(self, shape):
         return 1, shape[0]
 
-    def product(self, weights: Any, x: Any, shape: Any, implementation: Any) -> Any:
+    def product(self, weights, x, shape, implementation):
         return x * weights[None]
 
 
@@ -257,12 +257,10 @@ class Repeat(blocks.Block):
 
     kind = "repeat"
 
-    def out_shape(self, *shapes: Any) -> Any:
+    def out_shape(self, *shapes):
         return (2 * shapes[0][0],)
 
-    def apply(
-        self, params: Params, state: State, stats: Stats, *signals: Any, shapes: Any, context: Any
-    ) -> Any:
+    def apply(self, params: Params, state: State, stats: Stats, *signals, shapes, context):
         return blocks.BlockResult(signals[0].repeat(2, axis=2))
 
 
@@ -270,7 +268,7 @@ class Repeat(blocks.Block):
 class OwnConvolution(Convolve):
     """A convolution of one's own product."""
 
-    def op(self, shape: Any) -> Any:
+    def op(self, shape):
         return None
 
 

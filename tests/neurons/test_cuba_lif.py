@@ -18,7 +18,7 @@ GIVEN: dict[str, Any] = {
 }
 
 
-def make(**changed: Any) -> neurons.SynapticLIF:
+def make(**changed) -> neurons.SynapticLIF:
     return neurons.cuba_lif(**(GIVEN | changed))
 
 

@@ -2,7 +2,6 @@
 
 import functools
 import re
-from typing import Any
 
 import chex
 import jax
@@ -25,7 +24,7 @@ CURRENTS = jax.random.normal(jax.random.key(1), (STEPS, BATCH, 4))
 INPUT = jax.random.bernoulli(jax.random.key(2), 0.4, (STEPS, BATCH, INPUTS)).astype(jnp.float32)
 
 
-def of(neuron: neurons.Neuron, currents: jax.Array, valid: jax.Array | None = None) -> Any:
+def of(neuron: neurons.Neuron, currents: jax.Array, valid: jax.Array | None = None):
     params = neuron.init(jax.random.key(0), currents.shape[-1])
     assert neuron.sequence is not None
     return params, neuron.sequence(
@@ -59,7 +58,7 @@ def test_a_sliding_psn_may_be_cut_anywhere(order: int, cut: int) -> None:
     neuron = neurons.sliding_psn(order)
     valid = VALID
     assert neuron.sequence is not None
-    run: Any = jit(neuron.sequence)
+    run = jit(neuron.sequence)
     params = neurons.SlidingPSNParams(jnp.linspace(-1, 1, order), jnp.ones(4))
     start, currents = neuron.initial_state(params, BATCH, 4), jnp.where(valid[:, :, None], CURRENTS, 0)
     whole, _, end = run(params, start, currents, valid)
@@ -95,7 +94,7 @@ def test_layers_equal_plain_jax_with_lengths_in_arrays_and_full_lists(name: str)
     )
     params = initial(dense)
 
-    def plain(params: Params) -> Any:
+    def plain(params: Params):
         weights, bias = params["layer_0/connection"]
         own = params["layer_0/neuron"]
         inside = VALID[:, :, None]
@@ -104,7 +103,7 @@ def test_layers_equal_plain_jax_with_lengths_in_arrays_and_full_lists(name: str)
         threshold = found[1].reshape((1, 1, -1) if found[1].ndim == 1 else found[1].shape)
         return jnp.where(inside, spike(found[0] - threshold, "sigmoid"), 0)
 
-    def run(net: Any, params: Params) -> Any:
+    def run(net, params: Params):
         output, _ = net.apply(params, None, INPUT, lengths=LENGTHS, record="spikes")
         spikes = output.recorded["layer_0/neuron"]
         return (spikes if net is dense else spikes.to_dense()), output.activity["layer_0/neuron"]

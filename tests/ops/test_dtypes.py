@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.typing import DTypeLike
 
 from snnjax import (
     LIFLayer,
@@ -44,11 +45,11 @@ WIDE = {
 }
 
 
-def cast(tree: Any, dtype: Any) -> Any:
+def cast(tree, dtype: DTypeLike):
     return jax.tree.map(lambda leaf: leaf.astype(dtype) if is_float(leaf) else leaf, tree)
 
 
-def cast_arguments(case: Case, arguments: tuple[Any, ...], dtype: Any, wide: Any) -> tuple[Any, ...]:
+def cast_arguments(case: Case, arguments: tuple[Any, ...], dtype: DTypeLike, wide) -> tuple[Any, ...]:
     """Everything in `dtype`, except membranes."""
     narrow = list(cast(arguments, dtype))
     if case.name == "lif_step":
@@ -62,7 +63,7 @@ def cast_arguments(case: Case, arguments: tuple[Any, ...], dtype: Any, wide: Any
 
 
 @pytest.mark.parametrize("case, dtype", EACH_DTYPE)
-def test_op_keeps_its_dtype(case: Case, dtype: Any) -> None:
+def test_op_keeps_its_dtype(case: Case, dtype: DTypeLike) -> None:
     """Values bit for bit: sums are exact in float32, and only results are rounded."""
     with jax.enable_x64(dtype == jnp.float64):
         wide = jnp.float64 if dtype == jnp.float64 else jnp.float32
@@ -90,7 +91,7 @@ def test_many_small_terms_add_up_in_bfloat16() -> None:
 IMPLEMENTATIONS = ("reference", "cpu") if _targets.missing() is None else ("reference",)
 
 
-def slow_neuron(implementation: str, dtype: Any, **options: Any) -> Any:
+def slow_neuron(implementation: str, dtype: DTypeLike, **options):
     """A constant input of 1.5 to a neuron of decay 0.998 for 2,000 steps: `lif_network` with its spikes recorded."""
     layer = LIFLayer(jnp.full((1, 1), 1.5, dtype), decay=0.998)
     readout = LIFReadout(jnp.ones((1, 1), dtype), decay=0.999)
@@ -149,7 +150,7 @@ def test_gradients_in_bfloat16_are_those_of_float32(implementation: str) -> None
     }
     rng = np.random.default_rng(0)
 
-    def gradients(dtype: Any) -> Any:
+    def gradients(dtype: DTypeLike):
         draws = np.random.default_rng(1)
         layers = [
             LIFLayer(
@@ -160,7 +161,7 @@ def test_gradients_in_bfloat16_are_those_of_float32(implementation: str) -> None
         ]
         readout = LIFReadout(jnp.asarray(draws.normal(size=(16, 3)), jnp.bfloat16).astype(dtype), 0.97)
 
-        def loss(layers: Any, readout: Any) -> jax.Array:
+        def loss(layers, readout) -> jax.Array:
             out, _ = lif_network(inputs.astype(dtype), layers, readout, surrogate="triangle", **options)
             return jnp.sum(out.output.astype(jnp.float32)) + jnp.sum(out.activity[0])
 
@@ -188,7 +189,7 @@ def test_recorded_membranes_keep_their_side_of_the_threshold() -> None:
 
 
 def test_one_step_of_bfloat16_carries_float32() -> None:
-    def run(dtype: Any) -> Any:
+    def run(dtype: DTypeLike):
         current = jnp.full((1, 1), 1.5, dtype)
         return jax.lax.scan(lambda v, _: lif_step(v, current, 0.998, 1.0), jnp.zeros((1, 1)), length=2000)
 
@@ -207,11 +208,11 @@ def test_integers_of_small_dtypes_are_the_same_numbers(name: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", [jnp.uint8, jnp.int32, bool, jnp.bfloat16], ids=lambda d: jnp.dtype(d).name)
-def test_lif_network_takes_inputs_of_any_dtype(dtype: Any) -> None:
+def test_lif_network_takes_inputs_of_any_dtype(dtype: DTypeLike) -> None:
     inputs = jnp.array([[[1, 0]], [[1, 1]], [[0, 1]]])
     layer = LIFLayer(jnp.array([[0.5, 2.0], [1.0, -1.0]]), decay=0.5, gain=1.0)
 
-    def loss(weights: jax.Array, inputs: jax.Array) -> Any:
+    def loss(weights: jax.Array, inputs: jax.Array):
         output = lif_network(inputs, [layer._replace(weights=weights)])[0].output
         return jnp.sum(output), output
 

@@ -1,7 +1,7 @@
 """The kernels of `select_spikes` equal the reference, at sizes and with thresholds of all forms."""
 
 import functools
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import chex
 import hypothesis
@@ -46,9 +46,9 @@ SELECTIONS = (
 
 
 @functools.cache
-def selection_and_gradients(capacity: int, surrogate: str, implementation: str) -> Any:
-    def of(v: Any, threshold: Any, second: Any, g: Any) -> Any:
-        def function(v: Any, threshold: Any) -> Any:
+def selection_and_gradients(capacity: int, surrogate: str, implementation: str):
+    def of(v, threshold, second, g):
+        def function(v, threshold):
             options = {"capacity": capacity, "surrogate": surrogate, "implementation": implementation}
             spikes = select_spikes(v, threshold, second, **options)
             return spikes.values, spikes

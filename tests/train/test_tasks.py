@@ -224,7 +224,7 @@ def gesture_folder(folder: Path) -> None:
     "task, write, inputs", [("nmnist", nmnist_folder, 34), ("dvs-gesture", gesture_folder, 32)]
 )
 def test_recordings_of_cameras_are_images_in_front_of_convolutions(
-    task: str, write: Any, inputs: int, tmp_path: Path
+    task: str, write, inputs: int, tmp_path: Path
 ) -> None:
     write(tmp_path)
     settings = task_settings(task, "conv")

@@ -224,7 +224,7 @@ def _owners(form: Form, senders: int) -> tuple[int, ...]:
 
 def _with_synapses(form: Form, layer: LIFLayer, rng: np.random.Generator) -> LIFLayer:
     """With recurrent weights of some pairs in no order, of some twice, and a few to targets out of range."""
-    weights: Any = layer.recurrent
+    weights = layer.recurrent
     neurons = weights.shape[0]
     count = round(
         (form.connected or 0) * neurons**2
@@ -286,7 +286,7 @@ def _inputs(form: Form, rng: np.random.Generator) -> Any:
     return (jnp.abs(dense) * 16).astype(form.given)  # integers, beyond 1 for other dtypes than bool
 
 
-def run(form: Form, implementation: str, *given: Any) -> Any:
+def run(form: Form, implementation: str, *given):
     """`lif_network` on `arguments`: output, activity, dropped, spikes and state."""
     inputs, layers, readout, state, lengths, second_threshold = given
     out, last = lif_network(
@@ -307,6 +307,6 @@ def run(form: Form, implementation: str, *given: Any) -> Any:
     return out.output, out.activity, out.dropped, out.spikes, tuple(last)
 
 
-def runner(form: Form, implementation: str) -> Any:
+def runner(form: Form, implementation: str):
     """`run` of a form as a function of arrays only."""
     return functools.partial(run, form, implementation)

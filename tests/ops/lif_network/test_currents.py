@@ -1,7 +1,6 @@
 """A first layer without weights, whose inputs are its currents."""
 
 import functools
-from typing import Any
 
 import chex
 import hypothesis
@@ -28,13 +27,13 @@ FORMS = (
 
 
 @functools.cache
-def compiled(form: Form, implementation: str) -> Any:
+def compiled(form: Form, implementation: str):
     """Results and gradients, of a first layer without weights and of one with an identity matrix."""
     identity = jnp.eye(form.widths[0], dtype=form.dtype)
 
-    def both(*given: Any) -> Any:
-        def run(has_weights: bool) -> Any:
-            def of(inputs: Signal, layers: Any, *rest: Any) -> Any:
+    def both(*given):
+        def run(has_weights: bool):
+            def of(inputs: Signal, layers, *rest):
                 first = layers[0]._replace(weights=identity if has_weights else None)
                 return runner(form, implementation)(inputs, (first, *layers[1:]), *rest)
 
@@ -61,12 +60,12 @@ def test_currents_equal_a_first_layer_with_an_identity_matrix(
 
 
 @functools.cache
-def compiled_with_factor(form: Form, implementation: str) -> Any:
+def compiled_with_factor(form: Form, implementation: str):
     """Results and gradients, of currents with a factor and of currents that were multiplied with it before."""
 
-    def both(factor: Any, *given: Any) -> Any:
-        def run(is_before: bool) -> Any:
-            def of(factor: Any, inputs: Signal, layers: Any, *rest: Any) -> Any:
+    def both(factor, *given):
+        def run(is_before: bool):
+            def of(factor, inputs: Signal, layers, *rest):
                 if is_before:
                     inputs = inputs * factor.astype(inputs.dtype)[None, None, :]
                 first = layers[0]._replace(weights=None, factor=None if is_before else factor)
@@ -152,7 +151,7 @@ def test_gradient_of_the_gain_alone_reads_the_currents_of_all_neurons() -> None:
     draw = lambda key, *shape: jax.random.normal(jax.random.key(key), shape, jnp.float32)  # noqa: E731
     given, recurrent = draw(0, 5, 3, 64), draw(1, 64, 64)
 
-    def run(gain: Any, implementation: str) -> Any:
+    def run(gain, implementation: str):
         layer = LIFLayer(None, 0.5, gain=gain, recurrent=recurrent)
         return jnp.sum(lif_network(given, [layer], capacity=8, implementation=implementation)[1].layers[0].v)
 

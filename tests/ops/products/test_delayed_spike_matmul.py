@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-from typing import Any
 
 import chex
 import hypothesis
@@ -28,14 +27,12 @@ DELAYS = jnp.array([0.0, 0.25, 1.0, 1.5, 2.75, LONGEST, -0.5, LONGEST + 0.5, 2.0
 WEIGHTS = jnp.arange(-4, 5, dtype=jnp.float32) / 4
 
 
-def run(
-    spikes: Signal, weights: Any, delays: Any, *rest: Any, implementation: Any = None, **options: Any
-) -> Any:
+def run(spikes: Signal, weights, delays, *rest, implementation=None, **options):
     options = {"max_delay": LONGEST, "implementation": implementation, **options}
     return delayed_spike_matmul(spikes, weights, delays, *rest, **options)
 
 
-def definition(spikes: Signal, weights: Any, delays: Any, synapses: Synapses) -> Any:
+def definition(spikes: Signal, weights, delays, synapses: Synapses):
     """A convolution over time with dense weights of each step of a delay, in plain JAX."""
     late = jnp.where(
         (delays >= 0) & (delays <= LONGEST), delays, jnp.clip(jax.lax.stop_gradient(delays), 0, LONGEST)
@@ -53,16 +50,16 @@ def definition(spikes: Signal, weights: Any, delays: Any, synapses: Synapses) ->
     return out[:STEPS, :, :-1], out[STEPS:, :, :-1]
 
 
-def value_and_gradients(function: Any, given: Any, g: Any) -> Any:
+def value_and_gradients(function, given, g):
     out, pull_back = jax.vjp(function, *given)
     return out, pull_back(g)
 
 
 @functools.partial(jit, static_argnums=0)
-def compiled(implementation: str | None, given: Any, synapses: Synapses, g: Any) -> Any:
+def compiled(implementation: str | None, given, synapses: Synapses, g):
     """Value and gradients of an implementation, or of the definition."""
 
-    def run_one(*own: Any) -> Any:
+    def run_one(*own):
         if implementation is None:
             return definition(*own, synapses)
         return run(*own, synapses, implementation=implementation)
@@ -73,7 +70,7 @@ def compiled(implementation: str | None, given: Any, synapses: Synapses, g: Any)
 sixteenths = st.integers(-16, 16).map(lambda n: n / 16)
 
 
-def cotangents() -> Any:
+def cotangents():
     each = (
         jnp.arange((STEPS + LONGEST) * BATCH * TARGETS, dtype=jnp.float32).reshape(-1, BATCH, TARGETS) / 4 - 3
     )
@@ -115,8 +112,8 @@ def test_lists_are_their_dense_form(implementation: str, share: float) -> None:
     lists = SparseSpikes(ids, values, *(counts.astype(jnp.int32),) * 3, NEURONS)
 
     @functools.partial(jit, static_argnums=0)
-    def of(is_reference: bool, *given: Any) -> Any:
-        def run_one(values: Any, *own: Any) -> Any:
+    def of(is_reference: bool, *given):
+        def run_one(values, *own):
             spikes = dataclasses.replace(lists, values=values)
             if is_reference:
                 return definition(spikes.to_dense(), *own, synapses)
@@ -167,7 +164,7 @@ def test_gradients_are_those_of_differences() -> None:
     with jax.enable_x64(True):
         arrays = tuple(map(jnp.asarray, given))
 
-        def run_one(*each: Any) -> Any:
+        def run_one(*each):
             *own, pending, bias = map(jnp.asarray, each)  # the differences that it takes are arrays of NumPy
             return run(*own, None, pending, bias=bias)
 
@@ -197,7 +194,7 @@ def test_any_size(neurons: int, targets: int, steps: int, longest: int) -> None:
     given = tuple(jnp.asarray(own, jnp.float32) for own in each)
 
     @functools.partial(jit, static_argnums=0)
-    def of(implementation: str, *own: Any) -> Any:
+    def of(implementation: str, *own):
         out, pull_back = jax.vjp(lambda *a: run(*a, max_delay=longest, implementation=implementation), *own)
         return out, pull_back(jax.tree.map(jnp.cos, out))
 

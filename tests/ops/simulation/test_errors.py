@@ -24,7 +24,7 @@ OPEN = dataclasses.replace(CELLS, has_conductances=True)
 HINT = "Call simulation_state with these neurons."
 
 
-def call(**changed: Any) -> Any:
+def call(**changed):
     given: dict[str, Any] = {
         "neurons": CELLS,
         "synapses": SYNAPSES,
@@ -151,9 +151,7 @@ test_wrong_argument_says_so = refusals(REFUSED)
 @pytest.mark.parametrize(
     "delays", [4, jnp.array([1, 4, 1]), jnp.array([1, 0, 1], jnp.uint16), jnp.array([-1, 1, 1])]
 )
-def test_traced_delays_out_of_range_make_potentials_that_are_no_number(
-    implementation: str, delays: Any
-) -> None:
+def test_traced_delays_out_of_range_make_potentials_that_are_no_number(implementation: str, delays) -> None:
     state = simulation_state(PULSES, 4, max_delay=3, v=jnp.array([1.0, 0.0, 0.0, 0.0]))
     options: dict[str, Any] = {"steps": 8, "implementation": implementation}
     out, after = run(PULSES, chain(4), jnp.ones(3), state, delays=delays, **options)
@@ -182,7 +180,7 @@ def test_negative_conductance_is_refused_or_makes_potentials_that_are_no_number(
     ):
         call(neurons=OPEN, **given)
 
-    def traced(given: Any, neurons: Any) -> Any:
+    def traced(given, neurons):
         return call(neurons=neurons, implementation=implementation, **given)[1].v
 
     assert jnp.all(jnp.isnan(jax.jit(traced)(given, OPEN)))

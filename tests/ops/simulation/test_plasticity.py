@@ -27,7 +27,7 @@ def test_plasticity_is_that_of_its_steps(seed: int, receptors: int, implementati
     currents = jnp.full((STEPS, 33), 6.0) if options["currents"] is None else options["currents"]
     options["currents"] = currents
 
-    def steps(weights: Any, state: State) -> Any:
+    def steps(weights, state: State):
         traces, short = state.traces, state.short_term
         state = state._replace(traces=None, short_term=None)
         for t in range(STEPS):
@@ -77,7 +77,7 @@ def test_pairs_change_weights_as_in_the_textbook(implementation: str) -> None:
 PLASTIC = simulation_state(CELLS, 3, stdp=True, short_term=True)
 
 
-def plastic(**changed: Any) -> Any:
+def plastic(**changed):
     return call(**({"state": PLASTIC, "stdp": STDP(), "short_term": ShortTerm(0.5, (0.5, 0.0))} | changed))
 
 
