@@ -64,13 +64,13 @@ def test_synapses_of_a_mask_are_those_of_a_sparse_array() -> None:
     same, weights = Synapses.from_scipy(rows)
     for made in (synapses, same):
         np.testing.assert_array_equal(made.to_dense(weights), dense)
-    assert _synapses.targets.dtype == jnp.uint16
+    assert synapses.targets.dtype == jnp.uint16
     np.testing.assert_array_equal(synapses.sources(), np.nonzero(mask)[0])
 
 
 def test_synapses_are_a_pytree_without_weights() -> None:
     synapses = Synapses.fixed_fan_out(KEY, 4, 70_000, 3)
-    assert _synapses.targets.dtype == jnp.int32
+    assert synapses.targets.dtype == jnp.int32
     leaves, tree = jax.tree.flatten(synapses)
     assert len(leaves) == 2
     assert jax.tree.unflatten(tree, leaves).num_targets == 70_000
@@ -167,7 +167,7 @@ REFUSED = {
     "Choose fewer.": lambda: Synapses.fixed_fan_out(KEY, 3, 4, 5),
     "Synapses.fixed_fan_in: `fan_in` must be at most 3, the neurons to choose from, got 4. "
     "Choose fewer.": lambda: Synapses.fixed_fan_in(KEY, 3, 4, 4),
-    "Synapses: `targets` must be at most 2147483647, got 4294967296. Use several sets of _synapses.": lambda: (
+    "Synapses: `targets` must be at most 2147483647, got 4294967296. Use several sets of synapses.": lambda: (
         Synapses.fixed_fan_out(KEY, 2**20, 2**20, 2**12)
     ),
     "Synapses.fixed_fan_out: `key` must be a PRNG key, got 0. Make one with jax.random.key(0).": lambda: (
@@ -178,7 +178,7 @@ REFUSED = {
     "Synapses.with_probability: `probability` must be between 0 and 1, got 1.5. "
     "Pass the share of pairs that are connected.": lambda: Synapses.with_probability(KEY, 3, 4, 1.5),
     "Synapses: `targets` must be at most 2147483647, got 549755813888. "
-    "Use several sets of _synapses.": lambda: Synapses.with_probability(KEY, 2**20, 2**20, 0.5),
+    "Use several sets of synapses.": lambda: Synapses.with_probability(KEY, 2**20, 2**20, 0.5),
     "Synapses.with_probability: `key` must be known, got a tracer. Draw outside of jit: the number "
     "of synapses is random.": lambda: jax.jit(lambda key: Synapses.with_probability(key, 3, 4, 0.5))(KEY),
     "Synapses.by_distance: `target_positions` must have the axes of `positions`, 1, got 2. Pass "
@@ -200,7 +200,7 @@ REFUSED = {
     "Synapses.from_blocks: `blocks` must be of known values, got a tracer. "
     "Join them outside of jit, and pass the result.": lambda: jax.jit(Synapses.from_blocks)([[ONE]]),
     "Synapses.from_blocks: `blocks` must be rows of equally many blocks, got [1, 2]. "
-    "Use None for no _synapses.": lambda: Synapses.from_blocks([[ONE], [ONE, None]]),
+    "Use None for no synapses.": lambda: Synapses.from_blocks([[ONE], [ONE, None]]),
     "Synapses.to_dense: `weights` must have shape [synapses] = [6], got [5]. Pass one a synapse.": lambda: (
         Synapses.from_mask(np.ones((2, 3), bool)).to_dense(jnp.ones(5))
     ),
