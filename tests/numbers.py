@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+Pick = Callable[..., Any]
+
 
 def dyadic(rng: np.random.Generator, low: int, high: int, *shape: int) -> jax.Array:
     """Multiples of 1/16 between low/16 and high/16."""
@@ -21,7 +23,7 @@ def dyadic_spikes(rng: np.random.Generator, low: int, high: int, *shape: int) ->
     return jnp.asarray(np.where(rng.random(shape) < share, values, 0), jnp.float32)
 
 
-def picker(rng: np.random.Generator) -> Callable[..., Any]:
+def picker(rng: np.random.Generator) -> Pick:
     """A function that picks one of its arguments."""
     return lambda *choices: choices[int(rng.integers(len(choices)))]
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import PyTree
 
 from snnjax import (
     SparseSpikes,
@@ -39,7 +40,7 @@ from snnjax.blocks.linear import LinearParams
 from snnjax.blocks.norm import NormParams, NormStats
 from snnjax.quantisation import Quantised, dequantise
 from tests.graph.helpers import CarriedSums, Sums, Totals
-from tests.numbers import assert_close, dyadic, picker
+from tests.numbers import Pick, assert_close, dyadic, picker
 from tests.ops.common import float_leaves, is_float, jit
 
 # Of the largest entry of a gradient, by the dtype of the weights, where the borders of fused ops and of chunks round
@@ -91,7 +92,7 @@ def random_form(rng: np.random.Generator) -> Form:
     )
 
 
-def _parts(pick: Any) -> list[Any]:
+def _parts(pick: Pick) -> list[Any]:
     """One or two parts, the last of which may send its signal back to the first layer."""
     forms = [(pick(1, 3, 17, 65), pick(None, None, None, *JOINS)) for _ in range(pick(1, 1, 2))]
     is_loop, back = pick(True, False, False), None
@@ -105,7 +106,7 @@ def _parts(pick: Any) -> list[Any]:
     return [sequential(*items).named(f"part_{index}") for index, items in enumerate(parts)]
 
 
-def _part(pick: Any, width: int, join: str | None, is_in_loop: bool, back: Any) -> list[Any]:
+def _part(pick: Pick, width: int, join: str | None, is_in_loop: bool, back: Any) -> list[Any]:
     """A layer that may receive signals from `back`, behind which others may stand beside it."""
     layer_of = functools.partial(_layer, pick, width, is_in_loop)
     # Of one's own: with a state; not to be cut into chunks; with stats of all steps. Only the first may be in a loop.
@@ -118,7 +119,7 @@ def _part(pick: Any, width: int, join: str | None, is_in_loop: bool, back: Any) 
     return [*first, beside if join == "concatenate" else pick(beside, three)]
 
 
-def _layer(pick: Any, width: int, is_in_loop: bool, back: Any = None) -> Any:
+def _layer(pick: Pick, width: int, is_in_loop: bool, back: Any = None) -> Any:
     most = pick(None, None, 1, 3, 7, 40, 1000)
     delays, of_synapses, weights = None, None, _weights(pick, width, width)
     if most is not None:
@@ -137,11 +138,11 @@ def _layer(pick: Any, width: int, is_in_loop: bool, back: Any = None) -> Any:
     )
 
 
-def _weights(pick: Any, width: int, senders: int) -> Any:
+def _weights(pick: Pick, width: int, senders: int) -> Any:
     return pick(dense(width, bias=False), sparse(width, fan_in=min(senders, 2), bias=False))
 
 
-def _neuron(pick: Any) -> Any:
+def _neuron(pick: Pick) -> Any:
     switches: Any = {
         "surrogate": pick(*SURROGATES),
         "reset": pick("subtract", "zero", "none"),
@@ -170,7 +171,7 @@ def arguments(form: Form, seed: int) -> tuple[Any, ...]:
     params = net.init(jax.random.key(seed), dtype=jnp.dtype(form.dtype))
     level = int(rng.integers(-4, 12))
 
-    def drawn(own):
+    def drawn(own: PyTree) -> PyTree:
         if isinstance(own, SynapticParams):
             return own._replace(weights=drawn(LinearParams(own.weights, None)).weights)
         if isinstance(own, NormParams):
@@ -179,7 +180,7 @@ def arguments(form: Form, seed: int) -> tuple[Any, ...]:
             return jax.tree.map(lambda old: dyadic(rng, -16, 16 + level, *old.shape).astype(old.dtype), own)
         return own
 
-    def measured(own: Any) -> Any:
+    def measured(own: PyTree) -> PyTree:
         """A norm whose mean has few digits, and whose deviation is a power of two."""
         if not isinstance(own, NormStats):
             return own
@@ -187,7 +188,7 @@ def arguments(form: Form, seed: int) -> tuple[Any, ...]:
 
     here = lambda rows: jnp.asarray(rng.random(rows.shape) < 0.3, rows.dtype)  # noqa: E731
 
-    def sent(own):
+    def sent(own: PyTree) -> PyTree:
         return jax.tree.map(here, own) if isinstance(own, DelayState | LateState | SynapticState) else own
 
     params = {name: drawn(own) for name, own in params.items()}
@@ -199,12 +200,12 @@ def arguments(form: Form, seed: int) -> tuple[Any, ...]:
     return params, state, stats, _inputs(form, rng), lengths
 
 
-def _powers(rng: np.random.Generator, like: Any, low: int, high: int) -> Any:
+def _powers(rng: np.random.Generator, like: Any, low: int, high: int) -> PyTree:
     """Powers of two."""
     return jnp.asarray(2.0 ** rng.integers(low, high, like.shape), like.dtype)
 
 
-def _inputs(form: Form, rng: np.random.Generator):
+def _inputs(form: Form, rng: np.random.Generator) -> PyTree:
     shape = (form.steps, form.batch, form.net.num_inputs)
     active = rng.random(shape) < rng.choice([0.05, 0.3, 1.0])
     if form.given == "lists":
@@ -215,12 +216,12 @@ def _inputs(form: Form, rng: np.random.Generator):
 
 
 @functools.cache
-def runner(form: Form, path: str | None) -> Any:
+def runner(form: Form, path: str | None) -> PyTree:
     """Output, activity, what is recorded, membranes, stats and state, compiled."""
     return jit(functools.partial(_run, form, path))
 
 
-def _run(form: Form, path: str | None, *given: Any) -> Any:
+def _run(form: Form, path: str | None, *given: Any) -> PyTree:
     params, state, stats, inputs, lengths = given
     options: Any = {"lengths": lengths, "chunk": form.chunk, "record": form.record, "implementation": path}
     out, last = form.net.apply(params, state, inputs, stats=stats, **options)
@@ -228,14 +229,14 @@ def _run(form: Form, path: str | None, *given: Any) -> Any:
 
 
 @functools.cache
-def compiled(form: Form, path: str | None) -> Any:
+def compiled(form: Form, path: str | None) -> PyTree:
     """The same, and the gradients of a loss that sees them, by all parameters and inputs."""
 
-    def results(*given: Any) -> Any:
+    def results(*given: Any) -> PyTree:
         params, state, stats, inputs, lengths = given
         is_dense = form.given != "lists" and is_float(inputs)
 
-        def loss(params: Params, dense: Any) -> Any:
+        def loss(params: Params, dense: Any) -> PyTree:
             found = _run(form, path, params, state, stats, dense if is_dense else inputs, lengths)
             output, activity, _, membranes, _, last = found
             return _weighted((output, activity, membranes, last)), found
@@ -286,11 +287,11 @@ def check_paths(form: Form, seed: int) -> int:
     return beyond
 
 
-def _wide(tree: Any) -> Any:
+def _wide(tree: PyTree) -> PyTree:
     return jax.tree.map(lambda leaf: leaf.astype(jnp.float64) if is_float(leaf) else leaf, tree)
 
 
-def _assert_rounded(found: Any, exact: Any) -> None:
+def _assert_rounded(found: PyTree, exact: PyTree) -> None:
     """Each entry is the exact one, rounded to its dtype."""
     for ours, other in zip(jax.tree.leaves(found), jax.tree.leaves(exact), strict=True):
         half_ulp = float(jnp.finfo(ours.dtype).eps) / 2 if is_float(ours) else 0.0
@@ -305,7 +306,7 @@ def check_int8(form: Form, seed: int) -> None:
     held = {jax.tree_util.keystr(path): own for path, own in found if isinstance(own, Synapses)}
     is_connection = lambda own: isinstance(own, LinearParams | SparseParams)  # noqa: E731
 
-    def small(path: Any, own: Any) -> Any:
+    def small(path: Any, own: PyTree) -> PyTree:
         if not is_connection(own):
             return own
         numbers = jnp.asarray(rng.integers(-32, 48, own.weights.shape), jnp.int8)
@@ -315,7 +316,7 @@ def check_int8(form: Form, seed: int) -> None:
         scale = jnp.asarray(0.5 ** rng.integers(4, 6, outputs), dtype)
         return own._replace(weights=Quantised(numbers, scale, own.weights.dtype))
 
-    def whole(path: Any, own: Any) -> Any:
+    def whole(path: Any, own: PyTree) -> PyTree:
         synapses = held.get(jax.tree_util.keystr(path))
         own = own._replace(weights=dequantise(own.weights, synapses)) if is_connection(own) else own
         return _wide(own)

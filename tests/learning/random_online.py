@@ -14,7 +14,7 @@ from snnjax.blocks.linear import LinearParams
 from snnjax.data import Batch
 from snnjax.graph.layers import layers_of
 from snnjax.train.online import online_gradients
-from tests.numbers import assert_close, picker
+from tests.numbers import Pick, assert_close, picker
 from tests.ops.common import jit
 
 # Relative to the largest entry of a gradient: sums of a few hundred terms in float64.
@@ -54,8 +54,8 @@ def random_form(rng: np.random.Generator) -> Form:
     return Form(rule, network(pick(1, 5), layers, readout), given, pick(1, 4, 9), pick(1, 3), readout)
 
 
-def _neuron(pick, rule: str):
-    switches = {
+def _neuron(pick: Pick, rule: str) -> Any:
+    switches: Any = {
         "surrogate": pick(*SURROGATES),
         # What OTTT's traces ignore: a reset to zero ends the influence of earlier inputs.
         "reset": pick("subtract", "none") if rule == "ottt" else pick("subtract", "zero", "none"),
