@@ -5,6 +5,7 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 
 from snnjax._check import (
     check_choice,
@@ -204,14 +205,14 @@ def _check_array(
     array: Any,
     shape: tuple[int | None, ...],
     axes: str,
-    dtype: np.dtype,
+    dtype: DTypeLike,
     num_targets: int | None = None,
 ) -> None:
     """Check weights; `num_targets` is given for those of synapses."""
     check_weights(_OP, argument, array, num_targets)
     check_shape(_OP, argument, array, shape, axes, "Match its shape to the layer below and to its neurons")
     if array.dtype != dtype:
-        expected = f"have the dtype of the first layer, {dtype.name}"
+        expected = f"have the dtype of the first layer, {np.dtype(dtype).name}"
         fail(f"{_OP}: `{argument}` must {expected}, got {array.dtype.name}. Cast one of them.")
 
 
