@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-from jaxtyping import Array
 
 from snnjax._check import check_integer, check_shape, fail
 from snnjax._plots.style import (
@@ -98,7 +97,7 @@ def sample(inputs: Signal, output: Any, *, index: int = 0, label: int | None = N
     return figure
 
 
-def _draw_readout(ax: Axes, name: str, membranes: Array | np.ndarray, label: int | None) -> None:
+def _draw_readout(ax: Axes, name: str, membranes: Signal, label: int | None) -> None:
     membranes = membranes.to_dense() if isinstance(membranes, SparseSpikes) else membranes
     for neuron in range(membranes.shape[1]):
         is_label = neuron == label

@@ -21,6 +21,9 @@ def with_new_fields(stored: Any) -> Any:
     """The description of a network in JSON, by the names that fields have now; arguments of neurons in any order."""
     if isinstance(stored, dict):
         new = {_FIELDS.get(name, name): with_new_fields(part) for name, part in stored.items()}
+        if {"fan_in", "fan_out"} <= new.keys():  # of `sparse`, which has one of several rules now
+            fans = {rule: new.pop(rule) for rule in ("fan_in", "fan_out")}
+            new["rule"], new["value"] = next(pair for pair in fans.items() if pair[1] is not None)
         return new | {"arguments": dict(new["arguments"])} if "glif" in new else new
     return list(map(with_new_fields, stored)) if isinstance(stored, list) else stored
 

@@ -1,5 +1,6 @@
 """Constants of neurons in networks: params hold those that are learned, stats those that are drawn and are not."""
 
+import dataclasses
 from typing import Any, NamedTuple
 
 import chex
@@ -122,7 +123,7 @@ def test_constants_of_pairs_of_neurons_are_refused_per_channel() -> None:
             jnp.ones((num_neurons, num_neurons), dtype), jnp.ones(4, dtype), jnp.ones(num_neurons, dtype)
         )
 
-    net = network((6, 2), [layer(conv1d(4, 3), own("channel", [])._replace(init=init))])
+    net = network((6, 2), [layer(conv1d(4, 3), dataclasses.replace(own("channel", []), init=init))])
     with pytest.raises(ValueError) as error:
         net.apply(initial(net), None, random_spikes(0.5, inputs=12))
     assert str(error.value) == (

@@ -382,7 +382,7 @@ def test_a_scanned_layer_is_traced_once_for_all_calls_outside_of_jit() -> None:
         traced.append(arguments)
         return given.advance(*arguments)
 
-    net = network(INPUTS, [layer(4, given._replace(integrate=integrate))], leaky_readout(3))
+    net = network(INPUTS, [layer(4, dataclasses.replace(given, integrate=integrate))], leaky_readout(3))
     params, inputs = initial(net), random_spikes(0.3, steps=2)
     traced.clear()
     first, _ = net.apply(params, None, inputs)

@@ -120,7 +120,7 @@ def by_hand(net, pool: int, params: Params, inputs: jax.Array) -> jax.Array:
         weights, bias = params[own.connection.name]
         images = convolve(x, weights) + bias
         currents = images.reshape(*inputs.shape[:2], *images.shape[1:])
-        constants = own.neuron.block.operands(params.get(own.neuron.name), None, own.out_shape).constants
+        constants = own.neuron.block.operands(params.get(own.neuron.name), None, own.out_shape).glif
         spikes = scan_neurons(constants, currents, None).reshape(images.shape)
         window = (1, pool, pool, 1)
         x = jax.lax.reduce_window(spikes, 0.0, jax.lax.add, window, window, "VALID")

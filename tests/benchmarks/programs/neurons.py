@@ -83,7 +83,7 @@ def by_hand(net, params: Params, inputs: jax.Array) -> jax.Array:
     for own in hidden:
         (weights, bias), neuron = params[own.connection.name], params.get(own.neuron.name)
         fed_back = params[own.returning[1].name].weights if own.returning else None
-        constants = own.neuron.block.operands(neuron, None, own.out_shape).constants
+        constants = own.neuron.block.operands(neuron, None, own.out_shape).glif
         x = scan_neurons(constants, x @ weights + bias, fed_back)
     return scan_readout(params, x)
 
