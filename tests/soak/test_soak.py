@@ -1,6 +1,8 @@
-"""The random checks of `tests/soak/__main__.py`: right gradients and values pass, and wrong ones are reported."""
+"""The random checks of `tests/soak/checks.py`: right gradients and values pass, and wrong ones are reported."""
 
 import functools
+import subprocess
+import sys
 from typing import Any
 
 import jax
@@ -12,7 +14,8 @@ from tests.ops.common import generic
 from tests.ops.kernel_checks import check_kernel, needs_kernels
 from tests.ops.lif_network.random_networks import Form, arguments, of_currents, random_form
 from tests.ops.simulation import random_simulations
-from tests.soak import __main__ as soak
+from tests.project.architecture import ROOT
+from tests.soak import checks as soak
 
 # Two steps, so that a reset, whose gradient may be missing, affects a later step.
 FORM = Form(3, 1, 2, (2,), None, dtype="float64", lengths=False, bias=False)
@@ -136,3 +139,9 @@ def test_gradients_beyond_float32_are_counted_and_all_others_compared(
         monkeypatch.setattr(soak, "scaled_gradients", mistaken(change))
         with pytest.raises(AssertionError, match="off by"):
             soak.check_as_exact(HUGE, 1)
+
+
+def test_command_checks_in_processes_of_its_own() -> None:
+    command = (sys.executable, "-m", "tests.soak", "--kinds", "integers", "--checks", "1", "--draws", "1")
+    done = subprocess.run((*command, "--workers", "1"), cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "| integers | 1 | 1 | 0 | 0 |" in done.stdout
