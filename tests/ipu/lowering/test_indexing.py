@@ -1,5 +1,6 @@
 """Gathers, scatters and dynamic slices, with indices in and out of range."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -48,6 +49,11 @@ def test_windows_equal_cpu(data):
     check(
         lambda x, u: (lax.dynamic_slice(x, starts, sizes), lax.dynamic_update_slice(x, u, starts)), x, update
     )
+
+
+def test_segment_sums_and_one_hots_equal_cpu():
+    x, i = numbers(np.float32, (7,)), np.array([0, 2, 1, 2, 9, -1, 0], np.int32)
+    check(lambda x, i: (jax.ops.segment_sum(x, i, 4), jnp.bincount(i, length=4), jax.nn.one_hot(i, 4)), x, i)
 
 
 def test_empty_updates_change_nothing():
