@@ -30,6 +30,8 @@ _ELSEWHERE = {
     "v_th": "threshold",
     "v_threshold": "threshold",
 }
+# What is no argument but a method of what the function makes: blocks are named and connected behind their own call.
+_METHODS = {"name": "named", "source": "receiving"}
 _BY_POSITION = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 _ANY_NUMBER = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 
@@ -53,7 +55,7 @@ def explained(function: _F, *, op: str | None = None, missing: str | None = None
         try:
             return target(*args, **options)
         except TypeError:
-            _explain(op or target.__qualname__, inspect.signature(target).parameters, args, options, missing)
+            _explain(op or target.__qualname__, inspect.signature(target), args, options, missing)
             raise
 
     answered: Any = answering
@@ -62,12 +64,13 @@ def explained(function: _F, *, op: str | None = None, missing: str | None = None
 
 def _explain(
     op: str,
-    taken: Mapping[str, Parameter],
+    signature: inspect.Signature,
     args: Sequence[Any],
     options: Mapping[str, Any],
     missing: str | None,
 ) -> None:
     """Fail with what is wrong about the arguments; return if they fit: then the function itself has failed."""
+    taken = signature.parameters
     names = [
         name
         for name, each in taken.items()
@@ -77,7 +80,9 @@ def _explain(
     unknown = [] if Parameter.VAR_KEYWORD in kinds else [name for name in options if name not in taken]
     if unknown:
         name, actual = unknown[0], short_repr(options[unknown[0]])
-        fail(f"{op}: `{name}` must be one of its arguments, got {actual}. {_closest(name, names)}.")
+        fail(
+            f"{op}: `{name}` must be one of its arguments, got {actual}. {_closest(name, names, signature)}."
+        )
     given = dict(zip((name for name in taken if taken[name].kind in _BY_POSITION), args, strict=False))
     for name in given:
         if name in options:
@@ -98,8 +103,11 @@ def _explain(
             fail(f"{op}: `{name}` must be given, got none. {hint}.")
 
 
-def _closest(name: str, names: Sequence[str]) -> str:
-    """A hint at the argument that may be meant, or else at all of them."""
+def _closest(name: str, names: Sequence[str], signature: inspect.Signature) -> str:
+    """A hint at the argument or method that may be meant, or else at all arguments."""
+    method = _METHODS.get(name, "")
+    if hasattr(signature.return_annotation, method):
+        return f"Call .{method}(...) of what it returns"
     elsewhere = _ELSEWHERE.get(name)
     known = [elsewhere] if elsewhere in names else difflib.get_close_matches(name, names, 1)
     if known:
