@@ -30,8 +30,12 @@ _ELSEWHERE = {
     "v_th": "threshold",
     "v_threshold": "threshold",
 }
-# What is no argument but a method of what the function makes: blocks are named and connected behind their own call.
-_METHODS = {"name": "named", "source": "receiving"}
+# What is no argument of functions that make something with this attribute, and where it is instead.
+_INSTEAD = {
+    "gradient": ("glif", "Use neurons.current_lif: without a synaptic current, spikes fall on inputs"),
+    "name": ("named", "Call .named(...) of what it returns"),
+    "source": ("receiving", "Call .receiving(...) of what it returns"),
+}
 _BY_POSITION = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 _ANY_NUMBER = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 
@@ -104,10 +108,10 @@ def _explain(
 
 
 def _closest(name: str, names: Sequence[str], signature: inspect.Signature) -> str:
-    """A hint at the argument or method that may be meant, or else at all arguments."""
-    method = _METHODS.get(name, "")
-    if hasattr(signature.return_annotation, method):
-        return f"Call .{method}(...) of what it returns"
+    """A hint at what may be meant, or else at all arguments."""
+    attribute, instead = _INSTEAD.get(name, ("", ""))
+    if hasattr(signature.return_annotation, attribute):
+        return instead
     elsewhere = _ELSEWHERE.get(name)
     known = [elsewhere] if elsewhere in names else difflib.get_close_matches(name, names, 1)
     if known:

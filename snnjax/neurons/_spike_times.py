@@ -9,6 +9,7 @@ the derivative of that program.
 import dataclasses
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax.lax import stop_gradient
 from jax.typing import DTypeLike
@@ -57,7 +58,7 @@ def check_spike_times(op: str, arguments: dict[str, Any]) -> None:
     if not arguments["min_rise"] > 0:
         fail(f"{op}: `min_rise` must be positive, got {arguments['min_rise']}. Try 0.25.")
     needed = {
-        "detach_reset": (False, "a spike that moves moves its reset"),
+        "detach_reset": (False, "its reset moves with a spike"),
         "reset": ("subtract", "a reset to zero loses what the membrane rose since the crossing"),
         "reset_time": ("before_decay", "the crossing is on the way to the new membrane"),
         "spike_from": ("new", "the crossing is on the way to the new membrane"),
@@ -93,12 +94,23 @@ def _integrate(
     membrane, _, after = advance("current_lif.step", detached, neuron.surrogate, params, own, inputs)
     before = v - threshold * spiked
     # Of a membrane that was above the threshold already, no crossing lies in this step.
-    crosses = stop_gradient((membrane > threshold) & (before <= threshold))
-    rise = stop_gradient(jnp.maximum(membrane - before, min_rise))
-    fraction = stop_gradient(jnp.clip((threshold - before) / rise, 0, 1))
-    crossing = (threshold - (1 - fraction) * before - fraction * membrane) / rise  # f, up to a constant
-    moved = jnp.where(crosses, crossing - stop_gradient(crossing), jnp.zeros_like(crossing))
+    crosses = (membrane > threshold) & (before <= threshold)
+    rise = jnp.maximum(membrane - before, min_rise)
+    by_start = stop_gradient(jnp.where(crosses, 1 / rise, 0))
+    by_rise = stop_gradient(jnp.minimum((threshold - before) * by_start, 1)) * by_start
+    moved = _tangent_of(by_start * (threshold - before) - by_rise * (membrane - before))
     return membrane, given.threshold, _Stepped(SpikeTimesState(after, moved), state.moved)
+
+
+@jax.custom_jvp
+def _tangent_of(x: Array) -> Array:
+    """0, with the tangent of `x`."""
+    return jnp.zeros_like(x)
+
+
+@_tangent_of.defjvp
+def _tangent_of_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    return _tangent_of(*primals), tangents[0]
 
 
 def _sent(stepped: _Stepped, spikes: Array) -> Array:

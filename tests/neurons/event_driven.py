@@ -67,7 +67,9 @@ def loss_of(spikes: list[tuple[float, int]], w_out: np.ndarray) -> float:
     return float(np.log(np.sum(np.exp(logits))) - logits[0])
 
 
-def gradient(circuit: Circuit, inputs: list[tuple[float, int]], w_out: np.ndarray, by: float = 1e-6) -> Circuit:
+def gradient(
+    circuit: Circuit, inputs: list[tuple[float, int]], w_out: np.ndarray, by: float = 1e-6
+) -> Circuit:
     """Central differences of the loss; no spike may appear or vanish."""
     order = [neuron for _, neuron in spikes_of(circuit, inputs)]
     found = Circuit(*(np.zeros_like(value) for value in circuit))
@@ -87,7 +89,11 @@ def gradient(circuit: Circuit, inputs: list[tuple[float, int]], w_out: np.ndarra
 def example(seed: int) -> tuple[Circuit, list[tuple[float, int]], np.ndarray]:
     """A circuit of 4 inputs and 3 neurons with about 25 spikes, its inputs, and the weights of a readout of 3."""
     rng = np.random.default_rng(seed)
-    w_in, w_rec, w_out = rng.normal(1.125, 1.125, (4, 3)), rng.normal(0, 0.5, (3, 3)), rng.normal(0, 0.4, (3, 3))
+    w_in, w_rec, w_out = (
+        rng.normal(1.125, 1.125, (4, 3)),
+        rng.normal(0, 0.5, (3, 3)),
+        rng.normal(0, 0.4, (3, 3)),
+    )
     delay, delay_in = rng.uniform(2, 8, 3), rng.uniform(2, 8, 4)
     inputs = [(time, j) for j in range(4) for time in np.sort(rng.uniform(0, 0.85 * DURATION, 6))]
     return Circuit(w_in, w_rec, delay_in, delay), inputs, w_out

@@ -120,7 +120,9 @@ def relative_errors(seed: int) -> list[list[float]]:
         x = np.zeros((steps, 1, 4))
         for time, j in inputs:
             x[int(time * steps / DURATION), 0, j] += 1
-        found = gradient_in_steps(steps)(event_driven.Circuit(*map(jnp.asarray, circuit)), x, jnp.asarray(w_out))
+        found = gradient_in_steps(steps)(
+            event_driven.Circuit(*map(jnp.asarray, circuit)), x, jnp.asarray(w_out)
+        )
 
         def error(*fields: str, found: Any = found) -> float:
             own, given = (
@@ -160,9 +162,9 @@ def test_spikes_and_states_are_those_of_a_surrogate() -> None:
 def test_activity_keeps_its_surrogate() -> None:
     """Silent neurons, whose spikes have no times, have a gradient by which they become active."""
     gradients = []
-    for neuron in (moving(gradient="surrogate"), moving()):
+    for neuron in (moving(gradient="surrogate", detach_reset=True), moving()):
         net = snnjax.network(4, [snnjax.layer(5, neuron).named("own")])
-        params = jax.tree.map(lambda leaf: 0.1 * leaf, net.init(KEY))
+        params = jax.tree.map(lambda leaf: 0.01 * leaf, net.init(KEY))
 
         def activity(params, net=net):
             out, _ = net.apply(params, None, jnp.ones((20, 1, 4)))
@@ -172,7 +174,6 @@ def test_activity_keeps_its_surrogate() -> None:
         assert jnp.sum(spikes) == 0
         gradients.append(gradient)
     assert jnp.any(gradients[1]["own/connection"].weights != 0)
-    # The reset, which only the first one detaches not, does not matter without spikes.
     chex.assert_trees_all_close(*gradients, rtol=1e-5)
 
 
@@ -187,15 +188,15 @@ def fitted(loss):
 
 test_refusals = refusals(
     {
-        "current_lif: `gradient` must be 'surrogate' or 'spike_times', got 'exact'.": lambda: (
+        "current_lif: `gradient` must be 'surrogate' or 'spike_times', got 'exact'. Choose one of these.": lambda: (
             neurons.current_lif(gradient="exact")
         ),
         "current_lif: `min_rise` must be positive, got 0. Try 0.25.": lambda: moving(min_rise=0),
-        "current_lif: `detach_reset` must be False for gradient='spike_times', got True: a spike that moves moves "
-        "its reset. Pass detach_reset=False, or gradient='surrogate'.": lambda: moving(detach_reset=True),
+        "current_lif: `detach_reset` must be False for gradient='spike_times', got True: its reset moves with "
+        "a spike. Pass detach_reset=False, or gradient='surrogate'.": lambda: moving(detach_reset=True),
         "current_lif: `reset` must be 'subtract' for gradient='spike_times', got 'zero': a reset to zero loses what "
-        "the membrane rose since the crossing. Pass reset='subtract', or gradient='surrogate'.": lambda: moving(
-            reset="zero"
+        "the membrane rose since the crossing. Pass reset='subtract', or gradient='surrogate'.": lambda: (
+            moving(reset="zero")
         ),
         "layer: `capacity` must be None for spikes whose times have derivatives, got 4: lists forget the spikes of "
         "the step before. Leave it out, or pass gradient='surrogate' to the neuron.": lambda: snnjax.layer(
@@ -204,11 +205,9 @@ test_refusals = refusals(
         "refractory: `neuron` must have spikes with a surrogate, got times with derivatives. "
         "Make it with gradient='surrogate'.": lambda: neurons.refractory(moving(), 2),
         "lif: `gradient` must be one of its arguments, got 'spike_times'. Use neurons.current_lif: without a "
-        "synaptic current spikes fall on input events, and their times have no derivative.": lambda: neurons.lif(
-            gradient="spike_times"
-        ),
-        "fit: `loss` must be a mean over time for spikes whose times have derivatives, got cross_entropy_max: maxima "
-        "lie where inputs arrive. Use cross_entropy_sum with weights of the steps.": lambda: fitted(
+        "synaptic current, spikes fall on inputs.": lambda: neurons.lif(gradient="spike_times"),
+        "fit: `loss` must be a sum over time for the spike times of 'layer_0/neuron', got one of single steps: these "
+        "jump where inputs arrive. Use cross_entropy_sum with weights of the steps.": lambda: fitted(
             losses.cross_entropy_max
         ),
     }
