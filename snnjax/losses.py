@@ -1,9 +1,10 @@
 """Losses on the outputs of a network, and regularisers of the activity of its layers.
 
 Every loss except `cross_entropy_steps` and `temporal_efficient` accepts `outputs` either dense, ``[time, batch,
-classes]``, or as `SparseSpikes` with leading axes ``[time, batch]``. Lists are read entry by entry: no array of the dense size is created, forward or
-backward, and the listed entries receive gradients. `lengths[batch]` excludes the steps after the end of each sequence;
-None counts all steps. Losses are scalars, means over the batch, in float32 (float64 for float64 outputs). All work
+classes]``, or as `SparseSpikes` with leading axes ``[time, batch]``. Lists are read entry by entry: no array of the
+dense size is created, forward or backward, and the listed entries receive gradients. `lengths[batch]` excludes the
+steps after the end of each sequence; None counts all steps. Losses are scalars, means over the batch, in float32
+(float64 for float64 outputs). All work
 under `jit`, `grad` and `vmap`. A label outside ``[0, classes)`` is refused. Inside `jit` it cannot be checked: it makes
 the loss NaN, and with it the gradients, so that it never trains silently. Lengths beyond the steps are refused too;
 inside `jit` they count as all steps.
@@ -177,8 +178,8 @@ def temporal_efficient(
 ) -> Float[Array, ""]:
     """Compute the mean over time of the cross-entropy of each step (TET), so that every step is to be right by itself.
 
-    ``loss = -mean_b mean_{t < lengths[b]} sum_c q[b, c] log softmax(outputs[t, b])[c]``; the class of the largest sum over
-    time is predicted.
+    ``loss = -mean_b mean_{t < lengths[b]} sum_c q[b, c] log softmax(outputs[t, b])[c]``; predicted is
+    the class of the largest sum over time.
 
     Arguments and errors are as for `cross_entropy_sum`; outputs are dense, and sequences without steps count 0.
 

@@ -403,7 +403,7 @@ REFUSED = {
     "join: `concatenate` must receive signals of one image size, got (4, 4, 2) and (2, 2, 2). Give the "
     "shortcut a convolution of the "
     "same strides and channels.": lambda: network(IMAGE, [parallel(a=layer(conv2d(2, 3)), b=sum_pool(2))]),
-    "join: `how` must be 'add', 'multiply', 'either' or 'concatenate', got 'sum'. "
+    "join: `how` must be 'add', 'multiply', 'either', 'iand' or 'concatenate', got 'sum'. "
     "Choose one of these.": lambda: residual(layer(3), join="sum"),
     "parallel: `branches` must be at least two, got 1. Name them, as in a=[...], b=[...].": lambda: parallel(
         a=layer(3)
