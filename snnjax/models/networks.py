@@ -26,6 +26,8 @@ _DEPTHS = {18: (2, 2, 2, 2), 34: (3, 4, 6, 3), 50: (3, 4, 6, 3)}
 _DEEP, _WIDER = 50, 4
 # Images below this size begin with a convolution of 3 x 3 without strides, as is usual for 32 x 32.
 _LARGE = 64
+# Products of three spikes are rare: those of attention begin with a fifth of the neurons active.
+_ATTENTIVE = 2.5
 _USUAL = lif(0.5, reset="zero")
 
 
@@ -39,9 +41,10 @@ class _Style(NamedTuple):
         """Neurons on given currents."""
         return spiking(self.neuron, capacity=self.capacity)
 
-    def layer(self, channels: int, kernel: int, strides: int = 1) -> Item:
+    def layer(self, channels: int, kernel: int, strides: int = 1, *, scale: float = 1.0) -> Item:
         """Convolution, norm, neurons."""
-        return layer(_conv(channels, kernel, strides), self.neuron, norm=batch_norm(), capacity=self.capacity)
+        own = {"norm": batch_norm(scale=scale), "capacity": self.capacity}
+        return layer(_conv(channels, kernel, strides), self.neuron, **own)
 
 
 def _style(neuron: Neuron | None, capacity: int | float | None) -> _Style:
@@ -120,8 +123,8 @@ def sew_resnet(
     Reference:
         Fang et al. 2021, arXiv:2102.04159.
     """
-    check_choice("sew_resnet", "depth", depth, tuple(_DEPTHS))
-    check_choice("sew_resnet", "join", join, ("add", "multiply", "iand"))
+    check_choice("models.sew_resnet", "depth", depth, tuple(_DEPTHS))
+    check_choice("models.sew_resnet", "join", join, ("add", "multiply", "iand"))
     style, is_large = _style(neuron, capacity), min(shape[:2]) >= _LARGE
     items = [style.layer(64, 7, 2), max_pool(3, strides=2, padding=1)] if is_large else [style.layer(64, 3)]
     for channels, strides, changes in _plan(depth, first_strides=1):
@@ -163,7 +166,7 @@ def ms_resnet(
     Reference:
         Hu et al. 2021, arXiv:2112.08954.
     """
-    check_choice("ms_resnet", "depth", depth, (18, 34))
+    check_choice("models.ms_resnet", "depth", depth, (18, 34))
     style, is_large = _style(neuron, capacity), min(shape[:2]) >= _LARGE
     items: list[Any] = [_conv(64, 7, 2) if is_large else _conv(64, 3), batch_norm()]
     for channels, strides, changes in _plan(depth, first_strides=2 if is_large else 1):
@@ -221,10 +224,10 @@ def spikformer(
         Zhou et al. 2023, arXiv:2209.15425.
     """
     for name, number in (("depth", depth), ("width", width), ("heads", heads)):
-        check_integer("spikformer", name, number, 1)
+        check_integer("models.spikformer", name, number, 1)
     if width % math.lcm(8, heads):
         hint = "Choose such a number"
-        fail(f"spikformer: `width` must be a multiple of 8 and of {heads} heads, got {width}. {hint}.")
+        fail(f"models.spikformer: `width` must be a multiple of 8 and of {heads} heads, got {width}. {hint}.")
     style, stem = _style(neuron, capacity), 4
     pools = min(stem, max(0, int(math.log2(min(shape[:2]) / 8))))
     items: list[Any] = []
@@ -233,9 +236,9 @@ def spikformer(
         items += [_conv(width // 2 ** (stem - 1 - stage), 3), batch_norm(), *pool, style.neurons()]
     items.append(residual(style.layer(width, 3)))  # where tokens are, relative to their neighbours
     for _ in range(depth):
-        one = style.layer(width, 1)
+        one, active = style.layer(width, 1), style.layer(width, 1, scale=_ATTENTIVE)
         # A scale of 1/8 and half of a threshold.
-        attention = parallel(q=one, k=one, v=one, join=spiking_attention(heads, scale=0.25))
+        attention = parallel(q=active, k=active, v=active, join=spiking_attention(heads, scale=0.25))
         items.append(residual([attention, style.neurons(), one]))
         items.append(residual([style.layer(4 * width, 1), one]))
     return network(tuple(shape), [*items, mean_pool()], dense(classes))

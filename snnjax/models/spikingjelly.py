@@ -51,7 +51,7 @@ def from_spikingjelly(network: Network, arrays: Mapping[str, Any]) -> tuple[Para
         >>> params, stats = models.from_spikingjelly(
         ...     net, {name: np.ones(own) for name, own in shapes.items()}
         ... )
-        >>> params["dense_0"].weights.shape
+        >>> params["readout"].weights.shape
         (12, 2)
     """
     nodes = [node for node in network.nodes if isinstance(node.block, Linear | BatchNorm)]
@@ -59,7 +59,7 @@ def from_spikingjelly(network: Network, arrays: Mapping[str, Any]) -> tuple[Para
     if len(nodes) != len(modules):
         hint = "Make the network with the same depth and widths"
         fail(
-            f"from_spikingjelly: `arrays` must hold {len(nodes)} modules with weights, got {len(modules)}. {hint}."
+            f"models.from_spikingjelly: `arrays` must hold {len(nodes)} modules with weights, got {len(modules)}. {hint}."
         )
     params: dict[str, PyTree] = {}
     stats: dict[str, PyTree] = {}
@@ -132,6 +132,6 @@ def _linear(network: Network, node: Node, module: _Module) -> LinearParams:
 
 def _refuse(node: Node, module: _Module, expected: str, actual: Any) -> None:
     fail(
-        f"from_spikingjelly: `arrays` must hold {expected} in {module.name!r} for {node.name!r}, got {actual}. "
+        f"models.from_spikingjelly: `arrays` must hold {expected} in {module.name!r} for {node.name!r}, got {actual}. "
         "Make the network with the same sizes."
     )
