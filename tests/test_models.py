@@ -136,8 +136,8 @@ test_refusals = refusals(
         ),
         "models.from_spikingjelly: `arrays` must hold 3 modules with weights, got 2. "
         "Make the network with the same depth and widths.": lambda: taken(**NORM, **END),
-        "models.from_spikingjelly: `arrays` must hold weights of shape (3, 3, 1, 3) in '0' for 'layer_0/connection', got "
-        "(5, 5, 1, 3). Make the network with the same sizes.": lambda: taken(
+        "models.from_spikingjelly: `arrays` must hold weights of shape (3, 3, 1, 3) in '0' for 'layer_0/connection', "
+        "got (5, 5, 1, 3). Make the network with the same sizes.": lambda: taken(
             **{"0.weight": np.ones((3, 1, 5, 5))}, **NORM, **END
         ),
         "models.from_spikingjelly: `arrays` must hold `bias` of shape (2,) in '2' for 'readout', got (0,). "

@@ -14,7 +14,7 @@ from snnjax._check import check_choice, check_integer, fail
 from snnjax.blocks import batch_norm, spiking, spiking_attention
 from snnjax.blocks._dense import dense
 from snnjax.blocks.block import Item
-from snnjax.blocks.conv import conv2d
+from snnjax.blocks.conv import Convolve, conv2d
 from snnjax.blocks.pool import max_pool, mean_pool
 from snnjax.graph.build import network
 from snnjax.graph.containers import layer, parallel, residual, sequential
@@ -51,7 +51,7 @@ def _style(neuron: Neuron | None, capacity: int | float | None) -> _Style:
     return _Style(_USUAL if neuron is None else neuron, capacity)
 
 
-def _conv(channels: int, kernel: int, strides: int = 1) -> Item:
+def _conv(channels: int, kernel: int, strides: int = 1) -> Convolve:
     return conv2d(channels, kernel, strides=strides, padding=kernel // 2, bias=False)
 
 

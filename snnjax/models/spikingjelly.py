@@ -57,10 +57,11 @@ def from_spikingjelly(network: Network, arrays: Mapping[str, Any]) -> tuple[Para
     nodes = [node for node in network.nodes if isinstance(node.block, Linear | BatchNorm)]
     modules = list(_modules(arrays))
     if len(nodes) != len(modules):
-        hint = "Make the network with the same depth and widths"
-        fail(
-            f"models.from_spikingjelly: `arrays` must hold {len(nodes)} modules with weights, got {len(modules)}. {hint}."
+        expected, hint = (
+            f"{len(nodes)} modules with weights",
+            "Make the network with the same depth and widths",
         )
+        fail(f"models.from_spikingjelly: `arrays` must hold {expected}, got {len(modules)}. {hint}.")
     params: dict[str, PyTree] = {}
     stats: dict[str, PyTree] = {}
     for node, module in zip(nodes, modules, strict=True):
