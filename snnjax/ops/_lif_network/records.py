@@ -304,3 +304,5 @@ class ConnectionNumbers(NamedTuple):
 # The roots of the tables: what the two targets take and yield.
 ROOTS = (Operands, ForwardResults, BackwardArguments, BackwardResults, ForwardOnTiles, BackwardOnTiles)
 STATIC = (LayerNumbers, ConnectionNumbers)
+# The state whose sums of each neuron are what the equation of neurons steps: `NeuronState` in C++
+CARRIED = LayerState

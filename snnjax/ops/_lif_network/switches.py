@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from snnjax._schema import Arrays, fields
 from snnjax._sparse_spikes import SparseSpikes
 from snnjax.ops._connection import DENSE, Connection
 from snnjax.ops._lif_network.records import LayerConstants, LayerState, Operands, Record, Weighted
@@ -72,9 +73,21 @@ def differentiable(tree: Operands, operands: Operands) -> Operands:
         inputs = dataclasses.replace(inputs, ids=None)
     elif not jnp.issubdtype(operands.inputs.dtype, jnp.floating):
         inputs = None
-    without: Any = dict.fromkeys(("second_threshold", "recurrent_ends", "recurrent_targets"))
-    constants = tuple(layer._replace(**without) for layer in tree.constants)
-    return tree._replace(inputs=inputs, constants=constants, lengths=None)
+    return without_others(tree, lambda arrays: arrays.gradient != "none")._replace(inputs=inputs)
+
+
+def without_others(record: Any, is_wanted: Callable[[Arrays], bool]) -> Any:
+    """A record, or records, with None for the arrays whose rows of the table are not wanted."""
+    if not hasattr(record, "_fields"):
+        return tuple(without_others(each, is_wanted) for each in record)
+    found = {}
+    for name, kind in fields(type(record)).items():
+        own, rows = getattr(record, name), getattr(kind, "__metadata__", None)
+        if rows is None and own is not None:
+            found[name] = without_others(own, is_wanted)
+        elif rows is not None and not is_wanted(rows[0]):
+            found[name] = None
+    return record._replace(**found)
 
 
 def with_records(switches: Switches, operands: Operands, needed: Operands) -> Switches:

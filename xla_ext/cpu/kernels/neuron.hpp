@@ -101,7 +101,17 @@ inline RecordRow recordRow(const StepForward& step, Index r) {
   return {float32, bfloat16, step.record_streams && is_aligned};
 }
 
-inline float* rowOf(Rows<float> rows, Index r) { return rows.data == nullptr ? nullptr : rows.row(r); }
+template <typename T>
+inline T* rowOf(Rows<T> rows, Index r) {
+  return rows.data == nullptr ? nullptr : rows.row(r);
+}
+template <typename T>
+inline NeuronState<T*> rowOf(const NeuronState<Rows<T>>& state, Index r) {
+  NeuronState<T*> row{};
+  SNNJAX_UNROLL
+  for (unsigned i = 0; i < kNeuronStates; ++i) row.at(i) = rowOf(state.at(i), r);
+  return row;
+}
 
 inline void putPart(float* row, Index column, Index left, Floats x) {
   if (row != nullptr) left < kLanes ? storePart(row + column, x, left) : store(row + column, x);
@@ -112,7 +122,7 @@ inline void keepRow(const StepForward& step, Index r) {
   const RecordRow to = recordRow(step, r);
   for (Index column = 0; column < step.columns; column += kLanes) {
     const Index left = step.columns - column;
-    to.put(column, left, load(step.v.row(r) + column), load(step.constants.threshold + column));
+    to.put(column, left, load(step.state.v.row(r) + column), load(step.constants.threshold + column));
     putPart(rowOf(step.record_current, r), column, left, Floats{});
   }
   for (Index word = 0; word < (step.columns + 63) / 64; ++word) {
@@ -125,8 +135,7 @@ inline void keepRow(const StepForward& step, Index r) {
 struct NeuronRow {
   NeuronConstants constants;
   const float* current;
-  float* state;
-  float* w;
+  NeuronState<float*> state;
   float* counts;
   RecordRow to;
   float* record_current;
@@ -142,8 +151,8 @@ inline void stepVectors(const NeuronRow& row, Index column, std::uint64_t* spike
   SNNJAX_UNROLL
   for (int i = 0; i < kVectors; ++i) {
     const Index at = column + i * kLanes;
-    const Floats before = load(row.state + at), current = load(row.current + at);
-    if constexpr (kSecond) w[i] = load(row.w + at);
+    const Floats before = load(row.state.v + at), current = load(row.current + at);
+    if constexpr (kSecond) w[i] = load(row.state.w + at);
     Floats threshold = raised<kSecond>(row.constants, row.constants.threshold, at, w[i]);
     v[i] = load(row.constants.decay + at) * reset<kReset>(before, threshold) + load(row.constants.gain + at) * current;
     if constexpr (kSecond) {
@@ -151,11 +160,11 @@ inline void stepVectors(const NeuronRow& row, Index column, std::uint64_t* spike
       w[i] = nextW(second, at, w[i], before, greater(before, threshold), current);
       if (second.v_coupling != nullptr) v[i] += load(second.v_coupling + at) * w[i];
       threshold = raised<kSecond>(row.constants, row.constants.threshold, at, w[i]);
-      store(row.w + at, w[i]);
+      store(row.state.w + at, w[i]);
     }
     if constexpr (kKeeps) putPart(row.record_current, at, row.left - at, current);
     if constexpr (kKeeps) row.to.put(at, row.left - at, v[i], threshold);
-    store(row.state + at, v[i]);
+    store(row.state.v + at, v[i]);
     spiked[i] = greater(v[i], threshold);
     const Floats count = load(row.counts + at);
     store(row.counts + at, select(spiked[i], count + 1.0F, count));
@@ -177,8 +186,7 @@ inline void stepRow(const StepForward& step, Index r) {
   const Index columns = step.columns;
   const NeuronRow row{.constants = step.constants,
                       .current = step.current.row(r),
-                      .state = step.v.row(r),
-                      .w = rowOf(step.w, r),
+                      .state = rowOf(step.state, r),
                       .counts = step.counts.row(r),
                       .to = recordRow(step, r),
                       .record_current = rowOf(step.record_current, r),
@@ -220,7 +228,7 @@ inline void stepForwardBy(const StepForward& step) {
 }
 
 inline void stepForward(const StepForward& step) {
-  if (step.w.data == nullptr) {
+  if (step.state.w.data == nullptr) {
     step.near.data == nullptr ? stepForwardBy<false, false>(step) : stepForwardBy<true, false>(step);
   } else {
     step.near.data == nullptr ? stepForwardBy<false, true>(step) : stepForwardBy<true, true>(step);
@@ -249,9 +257,9 @@ inline void stepSecondState(const StepSecondState& step) {
     const bool runs = step.step < step.ends[r];
     for (Index column = 0; column < step.columns; column += kLanes) {
       const Index left = step.columns - column;
-      Floats w = load(step.w_before.row(r) + column);
+      Floats w = load(step.before.w.row(r) + column);
       if (runs) {
-        const Floats before = part(step.v_before.row(r), column, left);
+        const Floats before = part(step.before.v.row(r), column, left);
         const bool has_current = constants.second_state.w_gain != nullptr;
         const Floats current = has_current ? part(step.current.row(r), column, left) : Floats{};
         const Mask spiked = greater(before, raised<true>(constants, constants.threshold, column, w));
@@ -296,11 +304,11 @@ struct StepSums {
   void add() const {
     const SecondState<float*>& second = step.sums.second_state;
     add(step.sums.threshold, g_threshold);
-    const bool needs_before = step.v_before.data != nullptr;
-    const Floats before = needs_before ? part(step.v_before.row(r), column, left) : Floats{};
+    const bool needs_before = step.before.v.data != nullptr;
+    const Floats before = needs_before ? part(step.before.v.row(r), column, left) : Floats{};
     Floats w_before{};
     if constexpr (kSecond) {
-      if (step.w_before.data != nullptr) w_before = part(step.w_before.row(r), column, left);
+      if (step.before.w.data != nullptr) w_before = part(step.before.w.row(r), column, left);
     }
     const Floats threshold = raised<kSecond>(step.constants, step.constants.threshold, column, w_before);
     add(step.sums.decay, g_v * resetBy(step.reset, before, threshold));
@@ -356,22 +364,22 @@ template <Surrogate kKind, bool kPlain, bool kSecond>
 inline void stepBackRow(const StepBackward& step, Index r, [[maybe_unused]] bool has_sums) {
   const NeuronConstants constants = step.constants;
   const Index columns = step.columns;
-  const auto rowOf = [r](const auto& rows) { return rows.data == nullptr ? nullptr : rows.row(r); };
-  const float *membranes = step.v.row(r), *w_row = rowOf(step.w), *g_spikes = step.g_spikes.row(r);
-  const float *next_v = rowOf(step.next_v), *next_g_spikes = rowOf(step.next_g_spikes);
+  const NeuronState<const float*> after = rowOf(step.after, r);
+  const float *g_spikes = step.g_spikes.row(r), *next_v = rowOf(step.next_v, r);
+  const float* next_g_spikes = rowOf(step.next_g_spikes, r);
   const bool is_last = step.step + 1 == step.ends[r];
-  const float* g_last = is_last ? rowOf(step.g_last) : nullptr;
-  const float* g_last_w = is_last ? rowOf(step.g_last_w) : nullptr;
-  float *state = step.g_u.row(r), *g_v_row = step.g_v.row(r);
+  const NeuronState<const float*> g_last = is_last ? rowOf(step.g_last, r) : NeuronState<const float*>{};
+  const NeuronState<float*> g_state = rowOf(step.g_state, r);
+  float* g_v_row = step.g_v.row(r);
   for (Index column = 0; column < columns; column += kLanes) {
     if (next_v != nullptr) __builtin_prefetch(next_v + column);
     if (next_g_spikes != nullptr) __builtin_prefetch(next_g_spikes + column);
     const Index left = columns - column;
-    const Floats v = part(membranes, column, left);
-    const Floats w = kSecond && w_row != nullptr ? part(w_row, column, left) : Floats{};
-    const Floats g_w_next = kSecond ? load(step.g_w.row(r) + column) : Floats{};
+    const Floats v = part(after.v, column, left);
+    const Floats w = kSecond && after.w != nullptr ? part(after.w, column, left) : Floats{};
+    const Floats g_w_next = kSecond ? load(g_state.w + column) : Floats{};
     const Floats threshold = raised<kSecond>(constants, constants.threshold, column, w);
-    Floats g_s, g_threshold{}, g_v = load(state + column);
+    Floats g_s, g_threshold{}, g_v = load(g_state.v + column);
     if constexpr (kPlain) {
       g_s = load(g_spikes + column);
     } else {
@@ -382,14 +390,14 @@ inline void stepBackRow(const StepBackward& step, Index r, [[maybe_unused]] bool
     const Floats through_spike =
         select(notEqual(g_s, Floats{}), g_s * slopeAt<kKind>(v - threshold, step.surrogate), Floats{});
     g_v += through_spike;
-    if (g_last != nullptr) g_v += load(g_last + column);
+    if (g_last.v != nullptr) g_v += load(g_last.v + column);
     g_threshold -= through_spike;
     Floats g_current = g_v, g_w{};
     if constexpr (kSecond) {
       const SecondState<const float*>& second = constants.second_state;
       if (second.w_membrane != nullptr) g_v += load(second.w_membrane + column) * g_w_next;
-      g_w = stepSecondStateBack(step, column, g_w_next, g_v, g_threshold, g_last_w);
-      store(step.g_w.row(r) + column, g_w);
+      g_w = stepSecondStateBack(step, column, g_w_next, g_v, g_threshold, g_last.w);
+      store(g_state.w + column, g_w);
       g_current = g_v;
       if (second.w_gain != nullptr) {
         g_current = load(constants.gain + column) * g_v + load(second.w_gain + column) * g_w;
@@ -398,7 +406,7 @@ inline void stepBackRow(const StepBackward& step, Index r, [[maybe_unused]] bool
     store(g_v_row + column, g_current);
     if (step.sum_current != nullptr) addTo(step.sum_current + column, g_current);
     if (step.sum_given != nullptr) addTo(step.sum_given + column, g_current * part(step.given.row(r), column, left));
-    store(state + column, load(constants.decay + column) * g_v);
+    store(g_state.v + column, load(constants.decay + column) * g_v);
     if constexpr (!kPlain) {
       if (has_sums) StepSums{step, r, column, left, g_v, g_w, g_threshold, w}.template add<kSecond>();
     }

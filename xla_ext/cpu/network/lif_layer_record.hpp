@@ -58,7 +58,7 @@ class BlockRecord {
   Rows<const float> membranes(Index step, Place place, Index next) {
     if (computesAgain(pass_)) return asConst(membranesAgain(step));
     if (step >= 0 && pass_.listed_record) return listedMembranes(step, place, next);
-    const Numbers& from = step < 0 ? pass_.first_v : pass_.record;
+    const Numbers& from = step < 0 ? pass_.first.v : pass_.record;
     const Index first = step < 0 ? first_sample_ : firstRow(step), neurons = pass_.layer.neurons();
     if (!from.is_bfloat16) return {from.float32() + first * neurons + patch_.first_column, neurons};
     const float* threshold = pass_.layer.constants.from(patch_.first_column).threshold;
@@ -172,7 +172,7 @@ class BlockRecord {
     std::vector<float> counts(static_cast<std::size_t>(size));
     const auto second = [&](Index step) { return w_.data() + (step + 1) * block_ * width_; };
     std::fill_n(again_.data(), size, 0.0F);
-    for (Index r = 0; r < samples_; ++r) pass_.first_v.read(place(r), patch_.columns, again_.data() + r * width_);
+    for (Index r = 0; r < samples_; ++r) pass_.first.v.read(place(r), patch_.columns, again_.data() + r * width_);
     if (hasSecondStates()) readFirstSecondStates();
     for (Index step = 0; step < pass_.extent.steps; ++step) {
       std::copy_n(membranesAgain(step - 1).data, size, membranesAgain(step).data);
@@ -185,8 +185,7 @@ class BlockRecord {
           .step = step,
           .ends = pass_.extent.ends + first_sample_,
           .current = currents(step),
-          .v = membranesAgain(step),
-          .w = {hasSecondStates() ? second(step) : nullptr, width_},
+          .state = {.v = membranesAgain(step), .w = {hasSecondStates() ? second(step) : nullptr, width_}},
           .counts = {counts.data(), width_},
           .spikes = {spikes.data(), words},
           .near = {nullptr, 0},
@@ -200,7 +199,7 @@ class BlockRecord {
 
   void readFirstSecondStates() {
     std::fill_n(w_.data(), samples_ * width_, 0.0F);
-    for (Index r = 0; r < samples_; ++r) pass_.first_w.read(place(r), patch_.columns, w_.data() + r * width_);
+    for (Index r = 0; r < samples_; ++r) pass_.first.w.read(place(r), patch_.columns, w_.data() + r * width_);
   }
 
   // Forward from the first.
@@ -213,8 +212,7 @@ class BlockRecord {
           .constants = pass_.layer.constants.from(patch_.first_column),
           .step = step,
           .ends = pass_.extent.ends + first_sample_,
-          .v_before = membranes(step - 1, Place::kNow, step),
-          .w_before = secondStates(step - 1),
+          .before = {.v = membranes(step - 1, Place::kNow, step), .w = secondStates(step - 1)},
           .current = currents(step),
           .w = {w_.data() + (step + 1) * block_ * width_, width_},
       });

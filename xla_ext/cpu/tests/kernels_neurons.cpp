@@ -127,8 +127,7 @@ void stepByKernel(const Case& of, const Constants& constants, const Wanted& want
       .step = kStep,
       .ends = kEnds,
       .current = to.current.rows(),
-      .v = to.v.toWrite(),
-      .w = constants.has_second ? to.w.toWrite() : Rows<float>{nullptr, 0},
+      .state = {.v = to.v.toWrite(), .w = constants.has_second ? to.w.toWrite() : Rows<float>{nullptr, 0}},
       .counts = to.counts.toWrite(),
       .spikes = {to.spikes.data(), words},
       .near = {wanted.near ? to.near.data() : nullptr, words},
@@ -177,8 +176,7 @@ void secondStatesAreThoseOfTheStep(const Case& of, Random& random) {
                                 .constants = constants.get(),
                                 .step = kStep,
                                 .ends = kEnds,
-                                .v_before = v_before.rows(),
-                                .w_before = w_before.rows(),
+                                .before = {.v = v_before.rows(), .w = w_before.rows()},
                                 .current = step.current.rows(),
                                 .w = got.toWrite()});
     for (Index r = 0; r < kRows; ++r) {  // the values past the columns are unspecified
