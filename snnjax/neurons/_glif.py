@@ -84,6 +84,17 @@ def advance(
     return stepped.membrane, just_below(upcast(threshold)) if form.inclusive else threshold, after
 
 
+def carried(state: State) -> dict[str, Any]:
+    """The state of a neuron by the names of `lif_network`'s, in the accumulation dtype."""
+    v, *second = state
+    return {"v": v, "w": second[0] if second else None}
+
+
+def restored(before: State, after: State) -> State:
+    """The state of a neuron in the form of the one `before`, from that of `lif_network`."""
+    return type(before)(*(each for each in (after.v, after.w) if each is not None))
+
+
 def _check_constants(op: str, given: GLIFConstants, neurons: int) -> None:
     """Check that the constants of a user's neuron are one for all, or one for each."""
     second = {} if given.second_state is None else given.second_state._asdict()

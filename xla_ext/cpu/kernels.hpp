@@ -117,15 +117,17 @@ struct StepForward {
   bool record_streams;                  // bypassing the caches: it is too large to stay there until it is read
 };
 
-// The second state of one time step again, from what is recorded: it is linear in that, and cheaper than a record.
-struct StepSecondState {
+// What is not recorded of the state, after one time step again: it follows from membranes, and is cheaper than a
+// record.
+struct StepAgain {
   Index rows, columns;
   NeuronConstants constants;
   Index step;
   const std::int32_t* ends;
-  NeuronState<Rows<const float>> before;  // the step; second states are padded to whole vectors
+  NeuronState<Rows<const float>> before;  // the step; all but the membranes in whole vectors
+  Rows<const float> v;                    // membranes after the step
   Rows<const float> current;              // read only with `w_gain`
-  Rows<float> w;                          // after the step, in whole vectors
+  NeuronState<Rows<float>> after;         // the step; data nullptr where it is not asked for, as of the membranes
 };
 
 // The same step backwards. Cotangents are named after what they belong to, with g_ in front.
@@ -350,7 +352,7 @@ struct Kernels {
   void (*transpose)(Rows<const float> from, Index rows, Index columns, Rows<float> to);
 
   void (*stepForward)(const StepForward& step);
-  void (*stepSecondState)(const StepSecondState& step);
+  void (*stepAgain)(const StepAgain& step);
   void (*stepBackward)(const StepBackward& step);
   // Lists the neurons that spike, ascending, and returns their number; the buffer holds all.
   Index (*stepSynaptic)(const SynapticStep& step, std::uint32_t* spikes);

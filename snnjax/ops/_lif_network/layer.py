@@ -444,8 +444,12 @@ def _replayed_backward(step: Step, scan: Scan, given: tuple[Any, ...], g: tuple[
 replayed.defvjp(_replayed_forward, _replayed_backward)
 
 
-def second_states(neurons: Neurons, v: Array, current: Any, valid: Array | None, first: LayerState) -> Array:
-    """The second states of a run, recomputed from its membranes and, if they matter, its currents."""
+def states_again(
+    neurons: Neurons, v: Array, current: Any, valid: Array | None, first: LayerState
+) -> LayerRun:
+    """A run, of which all but the membranes is computed again: from these and, if they matter, its currents."""
+    if not neurons.switches.needs_w:
+        return LayerRun(v, None if first.w is None else jnp.zeros_like(v), None)  # has no effect
     before = jnp.concatenate([first.v[None], v])[:-1]
 
     def step(constants: LayerConstants, w: Array, xs: tuple[Array, Any, Array | None]) -> tuple[Array, Array]:
@@ -456,4 +460,4 @@ def second_states(neurons: Neurons, v: Array, current: Any, valid: Array | None,
         return w, w
 
     own = neurons.constants._replace(recurrent=None, recurrent_ends=None, recurrent_targets=None)
-    return neurons.loops.apart(step, own, first.w, (before, current, valid))[1]
+    return LayerRun(v, neurons.loops.apart(step, own, first.w, (before, current, valid))[1], None)

@@ -119,6 +119,11 @@ class LayerState(NamedTuple):
         ),
     ] = None
 
+    @property
+    def has_others(self) -> bool:
+        """Whether neurons have more states than the membrane."""
+        return self.w is not None
+
 
 class Operands(NamedTuple):
     """The operands of the target."""

@@ -123,7 +123,7 @@ def with_records(switches: Switches, operands: Operands, needed: Operands) -> Sw
         switches.layers, operands.linears, operands.constants, needed.constants, operands.first, strict=True
     )
     for layer, linear, constants, need, first in each:
-        lists = _needs_listed_only(layer, constants, need, first.v.shape[-1])
+        lists = _needs_listed_only(layer, first, need)
         lists = lists and not reads_currents(linear, constants)
         layers.append(with_needs(layer, linear, constants, need)._replace(records_listed=lists))
     return switches._replace(layers=tuple(layers), keeps_record=True)
@@ -134,15 +134,14 @@ def reads_currents(linear: Weighted, constants: LayerConstants) -> bool:
     return linear.weights is None and constants.recurrent is None
 
 
-def _needs_listed_only(
-    layer: LayerSwitches, constants: LayerConstants, need: LayerConstants, num_neurons: int
-) -> bool:
+def _needs_listed_only(layer: LayerSwitches, first: LayerState, need: LayerConstants) -> bool:
     """Whether the membranes of the listed neurons determine all cotangents but that of the counts.
 
     Elsewhere the slope has no effect. A reset to zero, a reset that is not detached, the cotangents of decay and
-    threshold, and second states depend on all membranes. Lists of more than half of the neurons save too little.
+    threshold, and other states of neurons depend on all membranes. Lists of more than half of the neurons save too
+    little.
     """
-    if layer.capacity is None or 2 * layer.capacity > num_neurons or constants.glif.second_state is not None:
+    if layer.capacity is None or 2 * layer.capacity > first.v.shape[-1] or first.has_others:
         return False
     if need.glif.decay or need.glif.threshold:
         return False

@@ -251,21 +251,23 @@ inline void affine(const float* x, const float* factor, const float* term, Index
 }
 
 // As `stepVectors` computes it, by the same operations: bit-identical.
-inline void stepSecondState(const StepSecondState& step) {
+inline void stepAgain(const StepAgain& step) {
   const NeuronConstants constants = step.constants;
   for (Index r = 0; r < step.rows; ++r) {
     const bool runs = step.step < step.ends[r];
+    const NeuronState<const float*> from = rowOf(step.before, r);
+    const NeuronState<float*> to = rowOf(step.after, r);
     for (Index column = 0; column < step.columns; column += kLanes) {
       const Index left = step.columns - column;
-      Floats w = load(step.before.w.row(r) + column);
+      Floats w = load(from.w + column);
       if (runs) {
-        const Floats before = part(step.before.v.row(r), column, left);
+        const Floats before = part(from.v, column, left);
         const bool has_current = constants.second_state.w_gain != nullptr;
         const Floats current = has_current ? part(step.current.row(r), column, left) : Floats{};
         const Mask spiked = greater(before, raised<true>(constants, constants.threshold, column, w));
         w = nextW(constants.second_state, column, w, before, spiked, current);
       }
-      store(step.w.row(r) + column, w);
+      store(to.w + column, w);
     }
   }
 }

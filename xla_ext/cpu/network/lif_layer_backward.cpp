@@ -267,9 +267,8 @@ class PatchBackward {
         .listed = {is_step && pass_.listed ? pass_.listed.row(row) + word : nullptr, pass_.listed.words()},
         .g_counts = is_step && pass_.g_counts ? own(g_counts_) : kNoRows,
         .g_last = {},
-        .after = {.v = record_.membranes(step, Place::kNow, step - 1), .w = record_.secondStates(step)},
-        .before = {.v = is_step && needsBefore() ? record_.membranes(step - 1, Place::kBefore, step - 2) : kNoRows,
-                   .w = is_step ? record_.secondStates(step - 1) : kNoRows},
+        .after = record_.states(step),
+        .before = is_step ? record_.states(step - 1) : NeuronState<Rows<const float>>{},
         .current = needsCurrents(is_step) ? record_.currents(step) : kNoRows,
         .given = stepSum(kSumGiven, is_step) == nullptr ? kNoRows : record_.given(step),
         .next_v = record_.inPlace(pass_.record, step - 1),
@@ -280,6 +279,8 @@ class PatchBackward {
         .sum_current = stepSum(kSumCurrent, is_step),
         .sum_given = stepSum(kSumGiven, is_step),
     };
+    call.after.v = record_.membranes(step, Place::kNow, step - 1);
+    call.before.v = is_step && needsBefore() ? record_.membranes(step - 1, Place::kBefore, step - 2) : kNoRows;
     for (unsigned i = 0; i < kNeuronStates; ++i) {
       call.g_last.at(i) = own(g_last_.at(i));
       call.g_state.at(i) = rowsOf(g_state_.at(i));

@@ -171,14 +171,15 @@ void secondStatesAreThoseOfTheStep(const Case& of, Random& random) {
     const Matrix v_before = step.v, w_before = step.w;
     Matrix got = step.w;
     stepInLoops(constants, wanted, step);
-    of.kernels.stepSecondState({.rows = kRows,
-                                .columns = of.size,
-                                .constants = constants.get(),
-                                .step = kStep,
-                                .ends = kEnds,
-                                .before = {.v = v_before.rows(), .w = w_before.rows()},
-                                .current = step.current.rows(),
-                                .w = got.toWrite()});
+    of.kernels.stepAgain({.rows = kRows,
+                          .columns = of.size,
+                          .constants = constants.get(),
+                          .step = kStep,
+                          .ends = kEnds,
+                          .before = {.v = v_before.rows(), .w = w_before.rows()},
+                          .v = step.v.rows(),
+                          .current = step.current.rows(),
+                          .after = {.v = {}, .w = got.toWrite()}});
     for (Index r = 0; r < kRows; ++r) {  // the values past the columns are unspecified
       for (Index c = of.size; c < constants.padded; ++c) got.at(r, c) = step.w.at(r, c);
     }
