@@ -90,7 +90,8 @@ struct SurrogateForm {
 //   v = decay reset(v', s') + gain current + v_coupling w
 //   s = [v > threshold + threshold_coupling w]
 //
-// The constants of the second state, w, are nullptr where they are absent: all of them in plain LIF.
+// The constants of the second state, w, are nullptr where they are absent: all of them in plain LIF. In the
+// `refractory` steps after a spike both states stay as they are, and s is 0.
 struct NeuronConstants : GLIFConstants<const float*> {
   const float* second_threshold;
 };

@@ -119,10 +119,15 @@ class LayerState(NamedTuple):
         ),
     ] = None
 
+    # Of neurons with a refractory period, else None: the steps that are left of it
+    remaining: Annotated[Any, arrays("sums", "batch", "neurons", given="with constants.glif.refractory")] = (
+        None
+    )
+
     @property
     def has_others(self) -> bool:
         """Whether neurons have more states than the membrane."""
-        return self.w is not None
+        return self.w is not None or self.remaining is not None
 
 
 class Operands(NamedTuple):
