@@ -26,12 +26,12 @@ class Converted(NamedTuple):
 @functools.cache
 def converted(neuron: Neuron) -> Converted | str:
     """The neuron without its conventions, or what differs."""
-    if neuron.fused is not None:
-        return Converted(neuron.fused, False, False)
     form = neuron.glif
     is_replaced = any(own is not None for own in (neuron.integrate, neuron.fire, neuron.sequence))
     if form is None or is_replaced or neuron.is_graded:
         return "it is not a generalised LIF neuron"
+    if not form.conventions:
+        return Converted(form, False, False)
     second = jax.eval_shape(lambda: form.constants(drawn(neuron, jax.random.key(0), 1))).second_state
     is_immediate = form.reset_time == "immediate" and form.reset != "none"
     if form.spike_from == "old":

@@ -47,8 +47,6 @@ class LIFLayer(NamedTuple):
     # [neurons, neurons], or one weight for each of `recurrent_synapses`
     recurrent: Float[Array, "..."] | Quantised | None = None
     second_state: SecondState | None = None  # of neurons with a second linear state; None for plain LIF
-    # Whole steps after a spike in which a neuron stays as it is, a scalar or [neurons]; None for none
-    refractory: Integer[ArrayLike, "..."] | None = None
     connection: Connection = DENSE  # delays, pooling, a convolution, or several of them before the layer
     # In steps, a scalar or [inputs]; required if and only if `connection.max_delay` is given.
     delays: Float[ArrayLike, "..."] | None = None
@@ -61,6 +59,8 @@ class LIFLayer(NamedTuple):
     # Of each recurrent synapse, as `recurrent`: in place of `recurrent_delays`, and likewise with a `max_delay` of
     # `recurrent_connection`. A spike is split between two steps as in `delayed_spike_matmul`.
     synaptic_delays: Float[Array, "..."] | None = None
+    # Whole steps after a spike in which a neuron stays as it is, a scalar or [neurons]; None for none
+    refractory: Integer[ArrayLike, "..."] | None = None
 
 
 @explained
