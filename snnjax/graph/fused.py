@@ -21,8 +21,7 @@ from snnjax.blocks.linear import rescaled
 from snnjax.graph.containers import Node
 from snnjax.graph.recurrence import Recurrence
 from snnjax.graph.segments import Fused, FusedLayer
-from snnjax.neurons._conversion import after_reset
-from snnjax.neurons._glif import carried, restored
+from snnjax.neurons._conversion import after_reset, carried, restored
 from snnjax.neurons._step import just_below
 from snnjax.ops._connection import DENSE
 from snnjax.ops._lif_network.fill import filled
@@ -106,7 +105,7 @@ class _Chain(NamedTuple):
         constants: LayerConstants = self.operands(layer.neuron)
         second = self.context.second_threshold.get(self.nodes[layer.neuron].name, constants.second_threshold)
         if self.op(layer.neuron).is_inclusive:
-            threshold = constants.glif.threshold.astype(self.state(layer.neuron).v.dtype)
+            threshold = constants.glif.threshold.astype(carried(self.state(layer.neuron))["v"].dtype)
             lower = just_below(threshold)
             constants = constants._replace(glif=constants.glif._replace(threshold=lower))
             if second is not None:  # it keeps its distance, as in the scan

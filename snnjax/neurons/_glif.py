@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
-from jaxtyping import Array, Int
+from jaxtyping import Array
 
 from snnjax._check import check_choice, check_per_neuron, check_switches, fail
 from snnjax._neuron_table import RESETS, GLIFConstants
@@ -12,13 +11,6 @@ from snnjax._types import RESET_TIMES, SPIKE_SOURCES, Params, State, upcast
 from snnjax.neurons._step import check_inputs, just_below
 from snnjax.ops._glif_step import LIFConvention, glif_step
 from snnjax.surrogates import Surrogate
-
-
-class RefractoryState(NamedTuple):
-    """The state of `refractory`."""
-
-    neuron: State  # the state of the wrapped neuron
-    remaining: Int[Array, "batch neurons"]  # int32, steps until the neuron may spike again
 
 
 class GLIF(NamedTuple):
@@ -53,8 +45,6 @@ class GLIF(NamedTuple):
     reset_time: str = "before_decay"
     spike_from: str = "new"
     inclusive: bool = False
-    # Whether the constants have a refractory period, and the state is a `RefractoryState` around the one above.
-    is_refractory: bool = False
 
     @property
     def conventions(self) -> dict[str, Any]:
@@ -81,36 +71,17 @@ def advance(
 
     Listed spikes do not change the state: the true ones follow from the membrane.
     """
-    given, own = form.constants(params), carried(state)
-    check_inputs(op, own["v"], inputs)
+    given = form.constants(params)
+    check_inputs(op, state.v, inputs)
     _check_constants(op, given, inputs.shape[-1])
     second, threshold = given.second_state, given.threshold
+    v, w = (state.v, None) if second is None else state
     switches = {name: getattr(form, name) for name in LIFConvention._fields if name != "surrogate"}
-    stepped = glif_step(given, LIFConvention(surrogate, **switches), current=upcast(inputs), **own)
-    after = restored(state, stepped)
-    if form.is_refractory or (second is not None and second.threshold_coupling is not None):
+    stepped = glif_step(given, LIFConvention(surrogate, **switches), v, w, upcast(inputs))
+    after = state._replace(v=stepped.v) if w is None else type(state)(stepped.v, stepped.w)
+    if second is not None and second.threshold_coupling is not None:
         threshold = stepped.threshold
-    if not form.inclusive:
-        return stepped.membrane, threshold, after
-    is_finite = jnp.isfinite(threshold)  # else it is out of reach, and so it stays
-    below = just_below(jnp.where(is_finite, upcast(threshold), 0))
-    return stepped.membrane, jnp.where(is_finite, below, jnp.inf), after
-
-
-def carried(state: State) -> dict[str, Any]:
-    """The state of a neuron by the names of `lif_network`'s, in the accumulation dtype."""
-    if isinstance(state, RefractoryState):
-        own = carried(state.neuron)
-        return {**own, "remaining": state.remaining.astype(own["v"].dtype)}
-    v, *second = state
-    return {"v": v, "w": second[0] if second else None}
-
-
-def restored(before: State, after: State) -> State:
-    """The state of a neuron in the form of the one `before`, from that of `lif_network`."""
-    if isinstance(before, RefractoryState):
-        return RefractoryState(restored(before.neuron, after), after.remaining.astype(before.remaining.dtype))
-    return type(before)(*(each for each in (after.v, after.w) if each is not None))
+    return stepped.membrane, just_below(upcast(threshold)) if form.inclusive else threshold, after
 
 
 def _check_constants(op: str, given: GLIFConstants, neurons: int) -> None:

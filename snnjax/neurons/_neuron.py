@@ -104,15 +104,11 @@ class Neuron(_Traits):
 
     @property
     def fused(self) -> GLIF | None:
-        """The equation by which `snnjax.lif_network` computes this neuron as it is, None if it does not.
-
-        Nor is it that of a neuron that is refractory, which `lif_network` computes by one more state.
-        """
+        """The equation by which `snnjax.lif_network` computes this neuron, None if it does not."""
         is_replaced = (
             any(own is not None for own in (self.integrate, self.fire, self.sequence)) or self.is_graded
         )
-        form = self.glif
-        return None if is_replaced or form is None or form.conventions or form.is_refractory else form
+        return None if is_replaced or self.glif is None or self.glif.conventions else self.glif
 
     def merged(self, params: Params, stats: Stats) -> Params:
         """The params with what stats hold in place of None, in the same dtype.

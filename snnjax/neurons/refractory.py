@@ -1,21 +1,19 @@
 """An absolute refractory period for any neuron."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
 from jax.typing import DTypeLike
-from jaxtyping import Array
+from jaxtyping import Array, Int
 
 from snnjax._check import check_integer
 from snnjax._neuron_table import GLIFConstants
 from snnjax._types import Params, State
-from snnjax.neurons._glif import RefractoryState
 from snnjax.neurons._neuron import Neuron, check_spiking, drawn, no_stats
 from snnjax.neurons._step import Bound
 from snnjax.ops._glif_step import align
-from snnjax.ops._lif_network.checks import LONGEST_PERIOD
 from snnjax.surrogates import Surrogate
 
 
@@ -25,12 +23,19 @@ class RefractoryParams(NamedTuple):
     neuron: Params  # the parameters of the wrapped neuron
 
 
+class RefractoryState(NamedTuple):
+    """The state of `refractory`."""
+
+    neuron: State  # the state of the wrapped neuron
+    remaining: Int[Array, "batch neurons"]  # int32, steps until the neuron may spike again
+
+
 def refractory(neuron: Neuron, steps: int) -> Neuron:
     """Make a neuron that is silent for `steps` steps after each of its spikes.
 
     During the refractory period the neuron ignores its inputs, and its state does not change. Its reset, which belongs
-    to the step after the spike, therefore happens when the period is over. A generalised LIF neuron stays one: its
-    layers are fused as before.
+    to the step after the spike, therefore happens when the period is over. Layers of generalised LIF neurons
+    stay fused.
 
     Args:
         neuron: any spiking neuron.
@@ -58,39 +63,38 @@ def refractory(neuron: Neuron, steps: int) -> Neuron:
         f"refractory {neuron.name}",
         Bound(_init, **bound),
         Bound(_initial_state, **bound),
-        threshold=Bound(_threshold, **bound),
-        surrogate=neuron.surrogate,
-        rest=neuron.rest,
-        **(_as_glif(neuron, steps) or _by_spikes(neuron, steps)),
+        Bound(_integrate, **bound),
+        Bound(_fire, **bound, steps=steps),
+        Bound(_threshold, **bound),
+        neuron.surrogate,
+        neuron.rest,
+        inner_surrogate=_inner_surrogate(neuron),
         initial_stats=no_stats if neuron.initial_stats is no_stats else Bound(_init_stats, **bound),
         per=neuron.per,
         levels=neuron.levels,
     )
 
 
-def _as_glif(neuron: Neuron, steps: int) -> dict[str, Any] | None:
-    """The equation of a generalised LIF neuron with a refractory period; None of others, and of overlong periods."""
-    form = neuron.glif
-    is_replaced = any(own is not None for own in (neuron.integrate, neuron.fire, neuron.sequence))
-    if form is None or is_replaced or neuron.is_graded or form.is_refractory or steps > LONGEST_PERIOD:
+def wrapped_by(neuron: Neuron) -> tuple[Neuron, int] | None:
+    """The neuron that was made refractory, and its steps; None of one that was not, or was changed since."""
+    own = neuron.integrate, neuron.fire
+    if not all(isinstance(each, Bound) for each in own) or neuron.sequence is not None:
         return None
-    constants = Bound(_constants, inner=form.constants, steps=steps)
-    return {"glif": form._replace(constants=constants, is_refractory=True)}
+    integrate, fire = cast(tuple[Bound, Bound], own)
+    if (integrate.func, fire.func) != (_integrate, _fire):
+        return None
+    return integrate.keywords["neuron"], fire.keywords["steps"]
+
+
+def refractory_constants(inner: Callable[[Any], GLIFConstants], steps: int) -> Callable[..., GLIFConstants]:
+    """What makes the constants of a generalised LIF neuron, with a refractory period."""
+    return Bound(_constants, inner=inner, steps=steps)
 
 
 def _constants(
     params: RefractoryParams, *, inner: Callable[[Any], GLIFConstants], steps: int
 ) -> GLIFConstants:
     return inner(params.neuron)._replace(refractory=jnp.asarray(steps, jnp.int32))
-
-
-def _by_spikes(neuron: Neuron, steps: int) -> dict[str, Any]:
-    """The step of any other neuron, which its true spikes complete."""
-    return {
-        "integrate": Bound(_integrate, neuron=neuron),
-        "fire": Bound(_fire, neuron=neuron, steps=steps),
-        "inner_surrogate": _inner_surrogate(neuron),
-    }
 
 
 def _inner_surrogate(neuron: Neuron) -> Surrogate | None:

@@ -4,7 +4,6 @@ import functools
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 from jaxtyping import Array
 
 from snnjax._neuron_table import GLIFConstants, SecondState
@@ -33,8 +32,7 @@ class GLIFStep(NamedTuple):
     v: Array
     w: Any  # None without a second state
     membrane: Array
-    threshold: Array  # infinite in the refractory period
-    remaining: Any = None  # steps that are left of the refractory period; None without one
+    threshold: Array
 
 
 def align(constant: Array, like: Array) -> Array:
@@ -53,38 +51,12 @@ def raised(threshold: Array, second: SecondState | None, v: Array, w: Any) -> Ar
 
 @functools.partial(jax.jit, static_argnums=1, inline=True)
 def glif_step(
-    constants: GLIFConstants,
-    convention: LIFConvention,
-    v: Array,
-    w: Any,
-    current: Array,
-    remaining: Any = None,
+    constants: GLIFConstants, convention: LIFConvention, v: Array, w: Any, current: Array
 ) -> GLIFStep:
     """One step of neurons ``[..., neurons]``, all arrays but the constants in the accumulation dtype.
 
-    Neurons of which steps are `remaining` stay as they are, and their membranes have no gradient. It is one program
-    outside of jit too: operation by operation it would be slow, and round differently.
+    It is one program outside of jit too: operation by operation it would be slow, and round differently.
     """
-    stepped = _free_step(constants, convention, v, w, current)
-    if remaining is None:
-        return stepped
-    free = remaining <= 0
-    membrane = jnp.where(free, stepped.membrane, jax.lax.stop_gradient(stepped.membrane))
-    threshold = jnp.where(free, stepped.threshold, jnp.inf)
-    spiked = membrane >= threshold if convention.inclusive else membrane > threshold
-    after = jax.tree.map(lambda new, old: jnp.where(free, new, old), (stepped.v, stepped.w), (v, w))
-    return GLIFStep(*after, membrane, threshold, remaining_after(constants, remaining, spiked))
-
-
-def remaining_after(constants: GLIFConstants, remaining: Array, spiked: Array) -> Array:
-    """The steps that are left of the refractory period after a step."""
-    period = jax.lax.stop_gradient(align(constants.refractory, remaining))
-    return jnp.where(spiked, period, jnp.maximum(jax.lax.stop_gradient(remaining) - 1, 0))
-
-
-def _free_step(
-    constants: GLIFConstants, convention: LIFConvention, v: Array, w: Any, current: Array
-) -> GLIFStep:
     second = constants.second_state
 
     def threshold(w: Any) -> Array:

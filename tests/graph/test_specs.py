@@ -43,7 +43,7 @@ AXES = "Time comes first; add a missing batch axis with inputs[:, None]."
 MADE = "Make them with snnjax.layer(...), snnjax.blocks or snnjax.neurons."
 CALLED = "Call one of snnjax.neurons, as in neurons.lif()."
 ATTACHED = dataclasses.replace(
-    neurons.refractory(neurons.ternary_lif(detach_reset=False), 1), surrogate=surrogates.boxcar()
+    neurons.refractory(neurons.lif(detach_reset=False), 1), surrogate=surrogates.boxcar()
 )
 RECORD = "Print [node.name for node in network.nodes]."
 ONE_OF = "must be True or False, got 'yes'. Choose one of these."

@@ -19,7 +19,7 @@ from snnjax._quantised import Quantised
 from snnjax._synapses import Synapses
 from snnjax._types import State, upcast
 from snnjax.ops._connection import DENSE, Connection
-from snnjax.ops._glif_step import GLIFStep, LIFConvention, glif_step, raised, remaining_after
+from snnjax.ops._glif_step import LIFConvention, align, glif_step, raised
 from snnjax.ops._lif_network.records import LayerConstants, LayerState
 from snnjax.ops._lif_network.switches import LayerSwitches
 from snnjax.ops._tables.delay_spikes import Operands as DelayOperands
@@ -74,9 +74,22 @@ class Neurons(NamedTuple):
         found = raised(resting, self.constants.glif.second_state, run.v, run.w)
         return found if run.remaining is None else jnp.where(run.remaining > 0, jnp.inf, found)
 
-    def advance(self, state: State, current: Array) -> GLIFStep:
-        """A step with the current `current`."""
-        return glif_step(self.constants.glif, self.convention, state.v, state.w, current, state.remaining)
+    def advance(self, state: State, current: Array) -> tuple[Array, Any, Any]:
+        """Membrane, second state and what remains of the refractory period after a step with the current `current`."""
+        v, w = glif_step(self.constants.glif, self.convention, state.v, state.w, current)[:2]
+        if state.remaining is None:
+            return v, w, None
+        v, w = jax.tree.map(
+            lambda new, old: jnp.where(state.remaining > 0, old, new), (v, w), (state.v, state.w)
+        )
+        return v, w, self.remaining_after(LayerRun(v, w, None, state.remaining))
+
+    def remaining_after(self, run: LayerRun) -> Array:
+        """What remains of the refractory period after a step."""
+        period = align(self.constants.glif.refractory, run.v)
+        return jax.lax.stop_gradient(
+            jnp.where(run.v > self.threshold(run), period, jnp.maximum(run.remaining - 1, 0))
+        )
 
     def fire(self, run: LayerRun, where: Array | None = None) -> Array:
         """The spikes, in the accumulation dtype; where the mask is false they are 0 and have no gradient."""
@@ -219,9 +232,8 @@ def layer_step(
             back, arriving = arrived(back, arriving)
         current = current + back
     before = state if record is None else state._replace(remaining=record.remaining)
-    stepped = neurons.advance(before, current)
-    after, kept = ((own.v, own.w, own.remaining) for own in (stepped, before))
-    v, w, remaining = _choose(inside, after, kept)
+    kept = before.v, before.w, before.remaining
+    v, w, remaining = _choose(inside, neurons.advance(before, current), kept)
     if record is None:
         run = LayerRun(v, w, None, before.remaining)
     else:
@@ -475,12 +487,12 @@ def states_again(
     ) -> tuple[Any, Any]:
         (w, remaining), (v, after, current, inside), own = state, xs, neurons._replace(constants=constants)
         current = jnp.zeros_like(v) if current is None else current
-        stepped = own.advance(LayerState(v, w, None, remaining=remaining), current)
-        run = LayerRun(after, stepped.w, None, remaining)
-        if remaining is not None:
-            remaining = remaining_after(constants.glif, remaining, after > own.threshold(run))
-        w, remaining = _choose(inside, (stepped.w, remaining), state)
-        return (w, remaining), (w, run.remaining)
+        run = LayerRun(
+            after, own.advance(LayerState(v, w, None, remaining=remaining), current)[1], None, remaining
+        )
+        left = None if remaining is None else own.remaining_after(run)
+        state = _choose(inside, (run.w, left), state)
+        return state, (state[0], remaining)
 
     own = neurons.constants._replace(recurrent=None, recurrent_ends=None, recurrent_targets=None)
     start = first.w, first.remaining
