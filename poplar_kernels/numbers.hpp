@@ -140,6 +140,12 @@ struct RegisterOf<half> {
   using Type = half4;
 };
 
+// Whether either lane lies above its bound: the mask of a comparison, both halves in one, moved to a main register.
+inline bool anyAbove(float2 v, float2 bound) {
+  const auto above = v > bound;
+  return (above[0] | above[1]) != 0;
+}
+
 inline float2 absolute(float2 x) { return float2{absolute(x[0]), absolute(x[1])}; }
 inline float2 exponential(float2 x) { return float2{exponential(x[0]), exponential(x[1])}; }
 inline float2 fires(float2 v, float2 threshold) { return float2{fires(v[0], threshold[0]), fires(v[1], threshold[1])}; }
