@@ -85,11 +85,13 @@ using Int2 = Counted<int2>;
 #undef half4
 #undef int2
 
-#include "executor/plan/chain_code.hpp"
+#include "elementwise/chain_code.hpp"
+#include "executor/plan/elementwise_program.hpp"
 
 namespace {
 
 using namespace snnjax::executor;
+using namespace snnjax::elementwise;
 namespace chain = snnjax::chain;
 using Operand = ElementwiseProgram::Operand;
 
@@ -110,7 +112,7 @@ unsigned countedBy(const std::string& operation, const std::string& call, const 
   step(operation, is_unary ? std::vector<std::int64_t>{2, 0} : std::vector<std::int64_t>{2, 0, 1});
   if (is_rounded) step("round.f16", {2, 2});
   const Operand second = bits ? Operand{Operand::Place::kConstant, 0, *bits} : Operand{Operand::Place::kRow, 1, 0};
-  const ChainCode code = chainCode(ElementwiseProgram(instruction).steps(), {{}, second}, {}, kMostElements);
+  const ChainCode code = chainCode(elementwiseProgram(instruction).steps(), {{}, second}, {}, kMostElements);
   for (const ChainLine& line : code.lines) {
     if (line.text.find(" = " + call + "(") == std::string::npos) continue;
     unsigned sum = 0;
