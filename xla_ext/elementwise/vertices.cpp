@@ -10,14 +10,12 @@ namespace {
 
 // Fields of the codelets, by the bytes of their elements.
 struct Width {
-  const poplar::Type& type;
   const char *in, *out;
 };
-const std::array<Width, 3>& widths() {
-  static const std::array<Width, 3> kWidths = {{{poplar::UNSIGNED_INT, "in", "out"},
-                                                {poplar::UNSIGNED_SHORT, "in_halves", "out_halves"},
-                                                {poplar::UNSIGNED_CHAR, "in_bytes", "out_bytes"}}};
-  return kWidths;
+constexpr std::array<Width, 3> kWidths = {{{"in", "out"}, {"in_halves", "out_halves"}, {"in_bytes", "out_bytes"}}};
+
+poplar::Type typeOf(std::size_t width) {
+  return width == 0 ? poplar::UNSIGNED_INT : width == 1 ? poplar::UNSIGNED_SHORT : poplar::UNSIGNED_CHAR;
 }
 
 // The program, one copy on each tile that runs it: [tiles, words].
@@ -53,7 +51,7 @@ std::size_t countOn(std::size_t tile, const TiledRows& rows) {
 
 unsigned TiledRows::add(OfWidth& rows, Parts parts) {
   const std::size_t width = widthOf(parts[0].elementType().size());
-  for (poplar::Tensor& part : parts) part = part.reinterpret(widths()[width].type);
+  for (poplar::Tensor& part : parts) part = part.reinterpret(typeOf(width));
   rows[width].push_back(std::move(parts));
   return static_cast<unsigned>(rows[width].size() - 1);
 }
@@ -64,10 +62,10 @@ void addVertices(poplar::Graph& graph, const poplar::ComputeSet& set, const std:
   const ElementwiseProgram::Code code = program.encoded(inputs, outputs);
   const ChainCost cost = chainCost(program.steps(), inputs, outputs);
   const poplar::Tensor programs = programOnTiles(graph, code.words, tiles);
-  const std::size_t used = rows.mixed() ? widths().size() : 1;
+  const std::size_t used = rows.mixed() ? kWidths.size() : 1;
   std::vector<poplar::Tensor> none;
   for (std::size_t width = 0; width < used; ++width) {
-    none.push_back(graph.addVariable(widths()[width].type, {0}, "nothing"));
+    none.push_back(graph.addVariable(typeOf(width), {0}, "nothing"));
   }
   for (std::size_t tile = 0; tile < tiles.size(); ++tile) {
     const poplar::VertexRef vertex =
@@ -75,8 +73,8 @@ void addVertices(poplar::Graph& graph, const poplar::ComputeSet& set, const std:
     graph.setTileMapping(vertex, tiles[tile]);
     graph.connect(vertex["program"], programs[tile]);
     for (std::size_t width = 0; width < used; ++width) {
-      graph.connect(vertex[widths()[width].in], partsOn(tile, rows.in[width], none[width]));
-      graph.connect(vertex[widths()[width].out], partsOn(tile, rows.out[width], none[width]));
+      graph.connect(vertex[kWidths[width].in], partsOn(tile, rows.in[width], none[width]));
+      graph.connect(vertex[kWidths[width].out], partsOn(tile, rows.out[width], none[width]));
     }
     const std::pair<const char*, unsigned> states[] = {{"count", static_cast<unsigned>(countOn(tile, rows))},
                                                        {"once", code.once},
