@@ -154,7 +154,7 @@ PLUGIN_HEADER = re.compile(
 )
 # The custom operation is built with an SDK: Poplar's headers, and the part of the executor that builds graphs.
 CUSTOM_OP_HEADER = re.compile(
-    r'<[a-z_]+>|<dlfcn\.h>|<pop(lar|util|ops)/[A-Za-z]+\.hpp>|"executor/(plan_lowering|plan/plan)\.hpp"'
+    r'<[a-z_]+>|<dlfcn\.h>|<pop(lar|util|ops|lin)/[A-Za-z]+\.hpp>|"executor/(plan_lowering|plan/plan)\.hpp"'
 )
 KNOWS_THE_MODEL = re.compile(r"<ipu_model/(profile|json)\.hpp>")
 
