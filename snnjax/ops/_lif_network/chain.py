@@ -1,6 +1,7 @@
 """The jnp reference of `lif_network`: its layers one after another, and backwards in reverse order."""
 
 import functools
+from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
 import jax
@@ -45,7 +46,7 @@ from snnjax.ops._lif_network.switches import LayerSwitches, Needs, Switches, dif
 from snnjax.ops._tables.delay_spikes import Operands as DelayOperands
 from snnjax.ops._time_scan import PLAIN, Loops
 from snnjax.ops.delay_spikes import arrivals
-from snnjax.ops.spike_matmul import of_tested_weights, without_zeros
+from snnjax.ops.spike_matmul import of_tested_weights, untested, without_zeros
 
 
 class LayerOverTime(NamedTuple):
@@ -58,8 +59,16 @@ class LayerOverTime(NamedTuple):
     last: LayerState
 
 
-def forward(operands: Operands, switches: Switches, loops: Loops = PLAIN) -> ForwardResults:
-    """Run the network over all time steps; also return the record if the switches require it."""
+def forward(
+    operands: Operands,
+    switches: Switches,
+    loops: Loops = PLAIN,
+    keep: Callable[[Record, list[LayerRun]], Record] = lambda record, _: record,
+) -> ForwardResults:
+    """Run the network over all time steps; also return the record if the switches require it.
+
+    `keep` may remember what the record was made of, for the backward pass.
+    """
     valid, dtype = valid_steps(operands), operands.dtype
     layers = _run_layers(operands, switches, loops)
     counts, dropped, spikes = [], [], []
@@ -80,7 +89,9 @@ def forward(operands: Operands, switches: Switches, loops: Loops = PLAIN) -> For
         )
     last = tuple(layer.last for layer in layers)
     results = Results(output, tuple(counts), tuple(dropped), tuple(spikes), last, last_readout)
-    return ForwardResults(results, record_of(operands, layers) if switches.keeps_record else None)
+    if not switches.keeps_record:
+        return ForwardResults(results, None)
+    return ForwardResults(results, keep(record_of(operands, layers), [layer.run for layer in layers]))
 
 
 def valid_steps(operands: Operands) -> Array | None:
@@ -188,6 +199,7 @@ def current_of(
 ) -> Array:
     """The input current, with its bias, for all steps at once, in the accumulation dtype."""
     guard = without_zeros if loops.branches else of_tested_weights
+    guard = untested if loops.hopes else guard
     multiply = product if again else functools.partial(Connection.current, guard=guard)
     has_weights = linear.weights is not None
     rows: Any = multiply(connection, rows_of(x), linear.weights) if has_weights else upcast(rows_of(x))
@@ -246,10 +258,16 @@ def _leaky_forward(
     return output, last
 
 
-def backward(arguments: BackwardArguments, static: tuple[Switches, Needs], loops: Loops = PLAIN) -> Operands:
+def backward(
+    arguments: BackwardArguments,
+    static: tuple[Switches, Needs],
+    loops: Loops = PLAIN,
+    kept: Callable[[Record, list[LayerRun]], list[LayerRun]] = lambda _, runs: runs,
+) -> Operands:
     """The cotangents of the operands (None for second thresholds and integers).
 
-    They are the vjp of the same network, in which each scan over time stands for the states that it recorded.
+    They are the vjp of the same network, in which each scan over time stands for the states that it recorded. `kept`
+    may know the layers from the forward pass.
     """
     operands, results, record, g = arguments
     g = g._replace(counts=g.counts if static[1].counts else ())
@@ -257,7 +275,7 @@ def backward(arguments: BackwardArguments, static: tuple[Switches, Needs], loops
 
     records = _with_currents(record, operands, static[0])
     each = zip(records, neurons_of(operands, static[0], loops), operands.first, strict=True)
-    runs = [run_of(*layer, valid_steps(operands)) for layer in each]
+    runs = kept(record, [run_of(*layer, valid_steps(operands)) for layer in each])
 
     def again(given: Operands) -> Cotangents:
         full = jax.tree.map(lambda old, new: old if new is None else new, operands, given, is_leaf=_is_none)

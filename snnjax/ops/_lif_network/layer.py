@@ -181,6 +181,7 @@ class Parts(NamedTuple):
 
 
 _USUAL, _WITHOUT_BRANCHES = Parts(), Parts(finite_product, cap_by_ranks)
+_HOPEFUL, _CAPPED = Parts(finite_product, lambda v, spikes, near, capacity: (spikes, near)), Parts(finite_product)
 
 
 def layer_step(
@@ -342,7 +343,14 @@ def layer_forward(
 
     recurrent, first = neurons.constants.recurrent, with_rows(first, neurons.switches)
     usual = functools.partial(over_time, neurons.scan)
-    if recurrent is None or neurons.loops.branches:
+    if recurrent is not None and neurons.loops.hopes:
+        last, run = usual(_HOPEFUL)
+        if neurons.switches.capacity is not None:
+            too_long = jnp.sum(run.listed, axis=-1, dtype=jnp.int32) > neurons.switches.capacity
+            ran = last, run
+            again = functools.partial(over_time, time_scan, _CAPPED)  # hardly ever of use, and quicker to compile
+            last, run = jax.lax.cond(any_group(too_long), again, lambda: ran)
+    elif recurrent is None or neurons.loops.branches:
         last, run = usual(_USUAL)
     elif isinstance(recurrent, Quantised) or neurons.constants.recurrent_ends is not None:
         last, run = usual(_WITHOUT_BRANCHES)
