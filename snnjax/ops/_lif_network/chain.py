@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array
 
 from snnjax._sparse_spikes import SparseSpikes, gather, list_ids, scatter
@@ -91,7 +92,8 @@ def forward(
     results = Results(output, tuple(counts), tuple(dropped), tuple(spikes), last, last_readout)
     if not switches.keeps_record:
         return ForwardResults(results, None)
-    return ForwardResults(results, keep(record_of(operands, layers), [layer.run for layer in layers]))
+    runs = [_as_recorded(layer, operands.dtype) for layer in layers]
+    return ForwardResults(results, keep(record_of(operands, layers), runs))
 
 
 def valid_steps(operands: Operands) -> Array | None:
@@ -153,6 +155,13 @@ def _record_of_layer(layer: LayerOverTime, linear: Weighted, first: LayerState) 
         packed(sent > 0),
         None if run.listed is None else packed(run.listed),
     )
+
+
+def _as_recorded(layer: LayerOverTime, dtype: DTypeLike) -> LayerRun:
+    """A run with membranes as precise as those that a backward pass reads."""
+    (constants, switches, *_), run = layer.neurons, layer.run
+    record = recorded_membranes(run.v, constants, dtype, switches.rounds_record)
+    return run._replace(v=membranes_of(record, constants.glif.threshold))
 
 
 def dense_inputs(operands: Operands, switches: Switches) -> Array:
