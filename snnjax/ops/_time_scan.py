@@ -88,7 +88,7 @@ def _without_loop(step: Any, constants: PyTree, first: PyTree, xs: PyTree, **opt
     return scan(step, constants, first, xs, **options)
 
 
-WITHOUT_LOOP = Loops(_without_loop, _unrolled, hopes=True)
+WITHOUT_LOOP = Loops(_without_loop, _without_loop, hopes=True)
 
 
 def platform_scan(

@@ -204,7 +204,7 @@ class Parts(NamedTuple):
 
 _USUAL = Parts()
 _WITHOUT_BRANCHES = Parts(finite_product, functools.partial(Neurons.listed, cap=cap_by_ranks))
-_HOPEFUL = Parts(finite_product, functools.partial(Neurons.listed, cap=uncapped))
+_UNLISTED = Parts(finite_product, lambda *_: None)
 _BY_KERNELS = Parts(finite_product, Neurons.listed_by_kernels)
 
 
@@ -368,9 +368,11 @@ def layer_forward(
     recurrent, first = neurons.constants.recurrent, with_rows(first, neurons.switches)
     usual = functools.partial(over_time, neurons.scan)
     if recurrent is not None and neurons.loops.hopes:
+        last, run = usual(_UNLISTED)
+        ran = last, run._replace(listed=neurons.listed(run, valid, uncapped))
         # A loop of single steps is hardly ever of use, and compiles faster.
         last, run = _unless_full(
-            neurons, usual(_HOPEFUL), lambda: over_time(time_scan, _BY_KERNELS), lambda ran: ran[1].listed
+            neurons, ran, lambda: over_time(time_scan, _BY_KERNELS), lambda ran: ran[1].listed
         )
     elif recurrent is None or neurons.loops.branches:
         last, run = usual(_USUAL)
