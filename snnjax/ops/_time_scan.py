@@ -81,7 +81,9 @@ KERNELS = Loops(kernel_scan, _unrolled, branches=False)
 _MOST_WITHOUT_LOOP = 64
 
 
-def _without_loop(step: Any, constants: PyTree, first: PyTree, xs: PyTree, **options: bool) -> tuple[Any, Any]:
+def _without_loop(
+    step: Any, constants: PyTree, first: PyTree, xs: PyTree, **options: bool
+) -> tuple[Any, Any]:
     """`time_scan` without a loop, or with one of many steps."""
     (steps, *_), *_ = (leaf.shape for leaf in jax.tree.leaves(xs))
     scan = functools.partial(time_scan, unroll=steps) if 0 < steps <= _MOST_WITHOUT_LOOP else _unrolled
@@ -99,4 +101,6 @@ def platform_scan(
     plain, unrolled = (functools.partial(scan, step) for scan in (time_scan, _unrolled))
     if not isinstance(steps, int) or steps < 2:  # left open by `jax.export`, or too few to be unrolled
         return plain(constants, first, xs)
-    return jax.lax.platform_dependent(constants, first, xs, cuda=unrolled, rocm=unrolled, ipu=unrolled, default=plain)
+    return jax.lax.platform_dependent(
+        constants, first, xs, cuda=unrolled, rocm=unrolled, ipu=unrolled, default=plain
+    )

@@ -29,7 +29,6 @@ from snnjax.ops.select_spikes import candidates, cap, cap_by_lists, cap_by_ranks
 from snnjax.ops.spike_matmul import dense_product, finite_product
 from snnjax.ops.spike_sparse_matmul import synaptic_cotangents, synaptic_product
 
-
 # (membranes, spikes, near, capacity) -> the masks spikes and near, capped; all arrays [rows, neurons]
 Cap = Callable[[Array, Array, Array, int], tuple[Array, Array]]
 

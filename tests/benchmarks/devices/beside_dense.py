@@ -67,7 +67,9 @@ class Cell(NamedTuple):
 
     @property
     def workload(self) -> Workload:
-        return of_size(self.width, self.batch, self.kind == "recurrent", STEPS).at_density(self.activity or 0.01)
+        return of_size(self.width, self.batch, self.kind == "recurrent", STEPS).at_density(
+            self.activity or 0.01
+        )
 
 
 def grid(forms: Iterable[str], sizes: Sequence[tuple[int, int]] = SIZES) -> list[Cell]:
@@ -320,8 +322,33 @@ def print_fit(stored: Mapping[str, int | None]) -> None:
         print(f"{cell.key}: {loss:.3f} of the faster form")
 
 
+def print_tables(stored: Mapping[str, int | None]) -> None:
+    """Tables in Markdown: thousand cycles of both rivals and of ours, *slanted* where the dense form is chosen."""
+    for kind, dtype in itertools.product(KINDS, DTYPES):
+        columns = ["float32", "halves", *(f"{100 * activity:g} %" for activity in ACTIVITIES)]
+        print(f"\n| {kind}, ours in {dtype}: width, batch | {' | '.join(columns)} |")
+        print(f"| --- |{' ---: |' * len(columns)}")
+        for size in SIZES:
+            plain = [_thousands(stored, Cell(kind, *size, each, "rivals", 0.0)) for each in DTYPES]
+            ours = [_chosen(stored, Cell(kind, *size, dtype, "lists", activity)) for activity in ACTIVITIES]
+            print(f"| {size[0]}, {size[1]} | {' | '.join([*plain, *ours])} |")
+
+
+def _thousands(stored: Mapping[str, int | None], cell: Cell) -> str:
+    known = stored.get(cell.key)
+    return "-" if known is None else f"{known / 1e3:.1f}"
+
+
+def _chosen(stored: Mapping[str, int | None], cell: Cell) -> str:
+    if network_cost.on_codelets(sizes(cell)) <= network_cost.as_reference(sizes(cell)):
+        return _thousands(stored, cell)
+    return f"*{_thousands(stored, cell._replace(form='dense'))}*"
+
+
 def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("what", nargs="+", choices=("rivals", "lists", "dense", "fit", "tables"))
     parser.add_argument("--stored", type=Path, default=STORED)
     parser.add_argument("--only", default="", help="measure only cells whose keys contain this")
@@ -334,6 +361,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     stored = read(options.stored)
     if "fit" in options.what:
         print_fit(stored)
+    if "tables" in options.what:
+        print_tables(stored)
 
 
 if __name__ == "__main__":
