@@ -207,14 +207,16 @@ def current_of(
     linear: Weighted, x: Array, connection: Connection, loops: Loops = PLAIN, again: bool = False
 ) -> Array:
     """The input current, with its bias, for all steps at once, in the accumulation dtype."""
+    # Without loops a product of `x` as it is keeps the layout that the neurons need.
+    entries = x if loops.hopes and not connection.parts else rows_of(x)
     guard = without_zeros if loops.branches else of_tested_weights
     guard = untested if loops.hopes else guard
     multiply = product if again else functools.partial(Connection.current, guard=guard)
     has_weights = linear.weights is not None
-    rows: Any = multiply(connection, rows_of(x), linear.weights) if has_weights else upcast(rows_of(x))
-    rows = rows if linear.factor is None else rows * linear.factor[None, :]
-    rows = rows if linear.bias is None else rows + upcast(linear.bias)[None, :]
-    return rows.reshape(*x.shape[:-1], rows.shape[-1])
+    current: Any = multiply(connection, entries, linear.weights) if has_weights else upcast(entries)
+    current = current if linear.factor is None else current * align(linear.factor, current)
+    current = current if linear.bias is None else current + align(upcast(linear.bias), current)
+    return current.reshape(*x.shape[:-1], current.shape[-1])
 
 
 def _dropped(true_spikes: Array, capacity: int | None) -> Array:
@@ -317,7 +319,7 @@ def _results_again(
     output, last_readout = None, None
     if operands.readout is not None:
         readout = operands.readout
-        current = current_of(readout.linear, layers[-1].sent, switches.readout, again=True)
+        current = current_of(readout.linear, layers[-1].sent, switches.readout, loops, again=True)
         # The rounded output is accurate enough as membranes: only the gradient of the decay uses them.
         states = upcast(results.output)
         given = (readout.decay, readout.gain), operands.first_readout, current, Known(valid, states), states
