@@ -402,7 +402,7 @@ def _unless_full(
 ) -> Any:
     """What was found without a cap, or with one, where more neurons are `listed` of it than a list has room for."""
     mask, capacity = listed(found), neurons.switches.capacity
-    if mask is None or capacity is None:
+    if mask is None or capacity is None or capacity >= mask.shape[-1]:
         return found
     return jax.lax.cond(is_overfull(rows_of(mask), capacity), again, lambda: found)
 
