@@ -30,8 +30,10 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import optimize
 
+from snnjax import Connection, LIFLayer, LIFReadout, lif_network
 from snnjax.ipu import read_profile
 from snnjax.ipu.device import network_cost
+from snnjax.neurons import SecondState
 from tests.benchmarks import workloads
 from tests.benchmarks.devices import ipus
 from tests.benchmarks.programs import fresh, networks
@@ -43,6 +45,10 @@ STEPS, TILES = 32, 1472
 STEPS_A_ROUND = 8  # of an unrolled loop over recurrent layers
 ROOM = 3  # slots of a list for each spike that is expected
 KINDS = ("feed-forward", "recurrent")
+# Of other networks one size, at two activities: with two hidden layers, adLIF neurons, and fixed delays of the inputs.
+OTHERS, OF_OTHERS, ACTIVITIES_OF_OTHERS = ("two hidden layers", "adLIF", "delays"), (1024, 16), (0.01, 0.05)
+MAX_DELAY = 10
+ADLIF = SecondState(w_decay=0.95, w_membrane=0.05, w_jump=0.1, v_coupling=-1.0)
 SIZES = tuple(itertools.product((256, 512, 1024, 2048), (4, 16, 64)))
 ACTIVITIES = (0.005, 0.01, 0.02, 0.05, 0.1)
 DTYPES = ("float32", "float16")
@@ -54,7 +60,7 @@ Product = Callable[[jax.Array, jax.Array], jax.Array]
 class Cell(NamedTuple):
     """What is measured: a network, and in which form it runs."""
 
-    kind: str  # of `KINDS`
+    kind: str  # of `KINDS` or `OTHERS`
     width: int
     batch: int
     dtype: str  # of the weights
@@ -72,9 +78,9 @@ class Cell(NamedTuple):
         )
 
 
-def grid(forms: Iterable[str], sizes: Sequence[tuple[int, int]] = SIZES) -> list[Cell]:
+def grid(forms: Iterable[str]) -> list[Cell]:
     """All cells of these forms."""
-    each = itertools.product(forms, KINDS, sizes, DTYPES)
+    each = itertools.product(forms, KINDS, SIZES, DTYPES)
     return [
         Cell(kind, *size, dtype, form, activity)
         for form, kind, size, dtype in each
@@ -82,10 +88,23 @@ def grid(forms: Iterable[str], sizes: Sequence[tuple[int, int]] = SIZES) -> list
     ]
 
 
-def of_size(width: int, batch: int, recurrent: bool, steps: int) -> Workload:
-    """Inputs and a layer of one width, and a readout of ten classes."""
-    name = f"{width}, batch {batch}"
-    return Workload(name, (width, width, 10), steps, batch, 0.01, (0.01,), recurrent=recurrent, readout=True)
+def others(forms: Iterable[str]) -> list[Cell]:
+    """The cells of the other networks; bfloat16 has no codelets."""
+    each = itertools.product(forms, OTHERS, DTYPES)
+    found = [
+        Cell(kind, *OF_OTHERS, dtype, form, activity)
+        for form, kind, dtype in each
+        for activity in ((0.0,) if form == "rivals" else ACTIVITIES_OF_OTHERS)
+    ]
+    narrow = [Cell(KINDS[0], *OF_OTHERS, "bfloat16", "dense", activity) for activity in ACTIVITIES_OF_OTHERS]
+    return [*found, *(narrow if "dense" in forms else [])]
+
+
+def of_size(kind: str, width: int, batch: int, steps: int = STEPS) -> Workload:
+    """Inputs and a layer, or two, of one width, and a readout of ten classes."""
+    hidden = 2 if kind == "two hidden layers" else 1
+    widths, rates = (*(width,) * (hidden + 1), 10), (0.01,) * hidden
+    return Workload(kind, widths, steps, batch, 0.01, rates, recurrent=kind == "recurrent", readout=True)
 
 
 def unrolled(
@@ -94,15 +113,47 @@ def unrolled(
     readout: bool,
     product: Product = jnp.matmul,
     steps_a_round: int = STEPS_A_ROUND,
+    kind: str = KINDS[0],
 ) -> jax.Array:
     """One product a layer for all steps; neurons without a loop, or some steps a round where they are recurrent."""
+    inputs = delayed(inputs) if kind == "delays" else inputs
     for index, layer in enumerate(layers):
         currents, is_readout = product(inputs, layer.weights), readout and index == len(layers) - 1
         if layer.recurrent is not None:
             inputs = recurrent_spikes(product, steps_a_round, currents, layer.recurrent)
+        elif kind == "adLIF" and not is_readout:
+            inputs = adaptive_spikes(currents)
         else:
             inputs = networks.scan_neurons(currents, None, is_readout, networks.spike, len(currents))
     return inputs
+
+
+def delays(width: int) -> np.ndarray:
+    """That of each input, in steps."""
+    return np.arange(width) % (MAX_DELAY + 1)
+
+
+def delayed(inputs: jax.Array) -> jax.Array:
+    """Those of all inputs with the same delay at once."""
+    own, steps = delays(inputs.shape[-1]), len(inputs)
+    padded = jnp.pad(inputs, ((MAX_DELAY, 0), (0, 0), (0, 0)))
+    shifted = [padded[MAX_DELAY - delay :][:steps] for delay in range(MAX_DELAY + 1)]
+    each = [jnp.where(own == delay, rows, 0) for delay, rows in enumerate(shifted)]
+    return functools.reduce(jnp.add, each)
+
+
+def adaptive_spikes(currents: jax.Array) -> jax.Array:
+    """adLIF neurons: ``w = 0.95 w + 0.05 v + 0.1 s``, ``v = 0.9 (v - s) + I - w`` with s detached in v."""
+
+    def step(carry: tuple[jax.Array, ...], current: jax.Array) -> tuple[Any, jax.Array]:
+        v, w, spikes = carry
+        w = ADLIF.w_decay * w + ADLIF.w_membrane * v + ADLIF.w_jump * spikes
+        v = DECAY * (v - jax.lax.stop_gradient(spikes)) + current + ADLIF.v_coupling * w
+        spikes = networks.spike(v - THRESHOLD)
+        return (v, w, spikes), spikes
+
+    zeros = jnp.zeros_like(currents[0])
+    return jax.lax.scan(step, (zeros, zeros, zeros), currents, unroll=len(currents))[1]
 
 
 @jax.custom_vjp
@@ -173,24 +224,51 @@ class Rival(NamedTuple):
     dtype: str  # of the arguments
 
 
-def rivals(dtype: str, is_recurrent: bool) -> list[Rival]:
-    """Those with products in this dtype."""
-    rounds = (STEPS_A_ROUND, STEPS) if is_recurrent else (STEPS,)
-    products = [(jnp.matmul, dtype)] + ([(of_halves, "float32")] if dtype == "float16" else [])
+def rivals(cell: Cell) -> list[Rival]:
+    """Those with products in the dtype of a cell."""
+    rounds = (STEPS_A_ROUND, STEPS) if cell.kind == "recurrent" else (STEPS,)
+    products = [(jnp.matmul, cell.dtype)] + ([(of_halves, "float32")] if cell.dtype == "float16" else [])
     return [
-        Rival(functools.partial(unrolled, product=product, steps_a_round=steps), weights)
-        for steps, (product, weights) in itertools.product(rounds, products)
+        Rival(functools.partial(unrolled, product=product, steps_a_round=steps, kind=cell.kind), dtype)
+        for steps, (product, dtype) in itertools.product(rounds, products)
     ]
+
+
+def ours(
+    layers: list[Layer], inputs: Any, readout: bool, cell: Cell, implementation: str | None = None
+) -> jax.Array:
+    """The same network, with lists that have room."""
+    del readout
+    *hidden, last = layers
+    others: dict[str, Any] = {"second_state": ADLIF if cell.kind == "adLIF" else None}
+    own = [
+        LIFLayer(each.weights, DECAY, THRESHOLD, 1.0, recurrent=each.recurrent, **others) for each in hidden
+    ]
+    if cell.kind == "delays":
+        delay = delays(cell.width).astype(np.float32)
+        own[0] = own[0]._replace(connection=Connection(max_delay=MAX_DELAY), delays=delay)
+    out, _ = lif_network(
+        inputs,
+        own,
+        LIFReadout(last.weights, DECAY, 1.0),
+        capacity=capacity_of(cell),
+        second_threshold=workloads.SECOND_THRESHOLD,
+        surrogate=networks.SUPERSPIKE,
+        implementation=implementation,
+    )
+    return out.output
+
+
+def capacity_of(cell: Cell) -> int:
+    return max(1, round(min(1.0, ROOM * cell.activity) * cell.width))
 
 
 def forwards(cell: Cell) -> tuple[list[Rival], str]:
     """The networks of which the fastest counts, and the form of their inputs."""
     if cell.form == "rivals":
-        return rivals(cell.dtype, cell.kind == "recurrent"), "dense"
+        return rivals(cell), "dense"
     implementation = "reference" if cell.form == "dense" else None
-    share = min(1.0, ROOM * cell.activity)
-    own = functools.partial(networks.through_snnjax, capacity_share=share, implementation=implementation)
-    return [Rival(own, cell.dtype)], "events"
+    return [Rival(functools.partial(ours, cell=cell, implementation=implementation), cell.dtype)], "events"
 
 
 def measured(cell: Cell) -> float | None:
@@ -202,7 +280,7 @@ def measured(cell: Cell) -> float | None:
     def cast(dtype: str) -> Any:
         return jax.tree.map(lambda leaf: leaf.astype(dtype) if leaf.dtype == np.float32 else leaf, given)
 
-    with mock.patch.object(network_cost, "pays", lambda *_: True):  # unless the reference is asked for
+    with mock.patch.object(network_cost, "pays", return_value=True):  # unless the reference is asked for
         found = [cycles(forward, cell.workload, cast(dtype)) for forward, dtype in of_cell]
     return min((each for each in found if each is not None), default=None)
 
@@ -246,8 +324,7 @@ def sizes(cell: Cell) -> network_cost.Sizes:
     """What the estimate sees of a cell."""
     width, batch, activity = cell.width, cell.batch, cell.activity
     events = workloads.bernoulli((STEPS, batch, width), activity).sum(axis=-1).max()
-    capacity = max(1, round(min(1.0, ROOM * activity) * width))
-    layer = network_cost.Layer(width, max(1, int(events)), width, capacity, cell.kind == "recurrent")
+    layer = network_cost.Layer(width, max(1, int(events)), width, capacity_of(cell), cell.kind == "recurrent")
     return network_cost.Sizes(STEPS, batch, TILES, cell.dtype, (layer,))
 
 
@@ -333,6 +410,20 @@ def print_tables(stored: Mapping[str, int | None]) -> None:
             ours = [_chosen(stored, Cell(kind, *size, dtype, "lists", activity)) for activity in ACTIVITIES]
             print(f"| {size[0]}, {size[1]} | {' | '.join([*plain, *ours])} |")
 
+    columns = [
+        "float32",
+        "halves",
+        *(f"{dtype}, {100 * each:g} %" for dtype in DTYPES for each in ACTIVITIES_OF_OTHERS),
+    ]
+    print(f"\n| 1024, 16 | {' | '.join(columns)} |")
+    print(f"| --- |{' ---: |' * len(columns)}")
+    for kind in OTHERS:
+        plain = [_thousands(stored, Cell(kind, *OF_OTHERS, each, "rivals", 0.0)) for each in DTYPES]
+        cells = [
+            Cell(kind, *OF_OTHERS, dtype, "lists", each) for dtype in DTYPES for each in ACTIVITIES_OF_OTHERS
+        ]
+        print(f"| {kind} | {' | '.join([*plain, *(_thousands(stored, cell) for cell in cells)])} |")
+
 
 def _thousands(stored: Mapping[str, int | None], cell: Cell) -> str:
     known = stored.get(cell.key)
@@ -356,7 +447,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     options = parser.parse_args(argv)
     forms = [what for what in options.what if what in ("rivals", "lists", "dense")]
     known = read(options.stored) if options.missing else {}
-    cells = [cell for cell in grid(forms) if options.only in cell.key and cell.key not in known]
+    cells = [
+        cell for cell in (*grid(forms), *others(forms)) if options.only in cell.key and cell.key not in known
+    ]
     measure(cells, options.stored)
     stored = read(options.stored)
     if "fit" in options.what:
