@@ -35,7 +35,6 @@ from snnjax.ipu import read_profile
 from snnjax.ipu.device import network_cost
 from snnjax.neurons import SecondState
 from tests.benchmarks import workloads
-from tests.benchmarks.devices import ipus
 from tests.benchmarks.programs import fresh, networks
 from tests.benchmarks.programs.networks import GRADIENT
 from tests.benchmarks.workloads import DECAY, SLOPE, THRESHOLD, Layer, Workload
@@ -73,9 +72,7 @@ class Cell(NamedTuple):
 
     @property
     def workload(self) -> Workload:
-        return of_size(self.width, self.batch, self.kind == "recurrent", STEPS).at_density(
-            self.activity or 0.01
-        )
+        return of_size(self.kind, self.width, self.batch).at_density(self.activity or 0.01)
 
 
 def grid(forms: Iterable[str]) -> list[Cell]:
@@ -288,7 +285,7 @@ def measured(cell: Cell) -> float | None:
 def cycles(forward: networks.Forward, workload: Workload, arguments: Any) -> float | None:
     """Compute, exchange and sync of a time step; None if the program does not fit."""
     step = jax.jit(networks.task_of(forward, GRADIENT, workload.readout))
-    placed = ipus.placed_as(arguments, jax.devices("ipu")[0])
+    placed = jax.device_put(arguments, jax.devices("ipu")[0])
     try:
         compiled = step.lower(*placed).compile()
         jax.block_until_ready(compiled(*placed))
@@ -442,13 +439,17 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("what", nargs="+", choices=("rivals", "lists", "dense", "fit", "tables"))
     parser.add_argument("--stored", type=Path, default=STORED)
-    parser.add_argument("--only", default="", help="measure only cells whose keys contain this")
+    parser.add_argument(
+        "--only", nargs="+", default=[], help="measure only cells whose keys contain all of these"
+    )
     parser.add_argument("--missing", action="store_true", help="measure only cells that are not stored")
     options = parser.parse_args(argv)
     forms = [what for what in options.what if what in ("rivals", "lists", "dense")]
     known = read(options.stored) if options.missing else {}
     cells = [
-        cell for cell in (*grid(forms), *others(forms)) if options.only in cell.key and cell.key not in known
+        cell
+        for cell in (*grid(forms), *others(forms))
+        if all(part in cell.key for part in options.only) and cell.key not in known
     ]
     measure(cells, options.stored)
     stored = read(options.stored)
