@@ -25,9 +25,18 @@ from snnjax.ops._lif_network.switches import LayerSwitches
 from snnjax.ops._tables.delay_spikes import Operands as DelayOperands
 from snnjax.ops._time_scan import PLAIN, Loops, Scan, time_scan
 from snnjax.ops.delay_spikes import arrivals
-from snnjax.ops.select_spikes import candidates, cap, cap_by_ranks
+from snnjax.ops.select_spikes import candidates, cap, cap_by_lists, cap_by_ranks, is_overfull
 from snnjax.ops.spike_matmul import dense_product, finite_product
 from snnjax.ops.spike_sparse_matmul import synaptic_cotangents, synaptic_product
+
+# (membranes, spikes, near, capacity) -> the masks spikes and near, capped; all arrays [rows, neurons]
+Cap = Callable[[Array, Array, Array, int], tuple[Array, Array]]
+
+
+def uncapped(v: Array, spikes: Array, near: Array, capacity: int) -> tuple[Array, Array]:
+    """The masks as they are, where it is seen later whether a row is longer than `capacity`."""
+    del v, capacity
+    return spikes, near
 
 
 class LayerRun(NamedTuple):
@@ -105,23 +114,35 @@ class Neurons(NamedTuple):
         known = ~jnp.isnan(distance)
         return jnp.where(known, self.convention.fire(jnp.where(known, distance, 0)), 0)
 
-    def listed(
-        self, run: LayerRun, valid: Array | None, cap: Callable[..., tuple[Array, Array]] = cap
-    ) -> Array | None:
+    def listed(self, run: LayerRun, valid: Array | None, cap: Cap = cap) -> Array | None:
         """The mask of the neurons in the capped lists; None without capacity."""
         v, capacity = run.v, self.switches.capacity
         if capacity is None:
             return None
-        rows, threshold, second = (
-            rows_of(jax.lax.stop_gradient(jnp.broadcast_to(each.astype(v.dtype), v.shape)))
-            for each in (v, self.threshold(run), self.second_threshold(run))
-        )
-        spikes, near = candidates(rows, threshold, second)
+        rows, *thresholds = (rows_of(jnp.broadcast_to(each, v.shape)) for each in self._compared(run))
+        spikes, near = candidates(rows, *thresholds)
         if valid is not None:
             inside = valid.reshape(-1)[:, None]
             spikes, near = spikes & inside, near & inside
         spikes, near = cap(rows, spikes, near, capacity)
         return (spikes | near).reshape(v.shape)
+
+    def listed_by_kernels(self, run: LayerRun, valid: Array | None) -> Array | None:
+        """The same by the platform's kernels of `select_spikes`."""
+        v, capacity = run.v, self.switches.capacity
+        if capacity is None:
+            return None
+        membranes, *thresholds = self._compared(run)
+        if valid is not None:
+            membranes = jnp.where(valid[..., None], membranes, -jnp.inf)
+        rows = [rows_of(each) if each.shape == v.shape else each.reshape(-1) for each in thresholds]
+        return cap_by_lists(rows_of(membranes), *rows, capacity).reshape(v.shape)
+
+    def _compared(self, run: LayerRun) -> tuple[Array, Array, Array]:
+        """The membranes, and both thresholds in a form that can be broadcast to theirs."""
+        each = run.v, self.threshold(run), self.second_threshold(run)
+        membranes, threshold, second = (jax.lax.stop_gradient(own.astype(run.v.dtype)) for own in each)
+        return membranes, threshold, second
 
     def listed_spikes(self, run: LayerRun, valid: Array | None, dtype: DTypeLike) -> Array:
         """The listed spikes, which reach other neurons, as a dense array."""
@@ -200,10 +221,13 @@ class Parts(NamedTuple):
     """What a step of a recurrent layer calls."""
 
     multiply: Callable[[Array, Any], Array] = dense_product
-    cap: Callable[..., tuple[Array, Array]] = cap
+    listed: Callable[[Neurons, LayerRun, Any], Array | None] = Neurons.listed
 
 
-_USUAL, _WITHOUT_BRANCHES = Parts(), Parts(finite_product, cap_by_ranks)
+_USUAL = Parts()
+_WITHOUT_BRANCHES = Parts(finite_product, functools.partial(Neurons.listed, cap=cap_by_ranks))
+_UNLISTED = Parts(finite_product, lambda *_: None)
+_BY_KERNELS = Parts(finite_product, Neurons.listed_by_kernels)
 
 
 def layer_step(
@@ -238,12 +262,11 @@ def layer_step(
         run = LayerRun(v, w, None, before.remaining)
     else:
         remaining = None
-
         run = record._replace(v=recorded(v, record.v), w=None if w is None else recorded(w, record.w))
     if recurrent is None:
         return LayerState(run.v, run.w, None, remaining=remaining), run
     if record is None:
-        run = run._replace(listed=neurons.listed(run, inside, parts.cap))
+        run = run._replace(listed=parts.listed(neurons, run, inside))
     spikes = neurons.listed_spikes(run, None, state.spikes.dtype)
     new, old = (spikes, earlier, arriving), (state.spikes, state.earlier_spikes, state.arriving)
     spikes, earlier, arriving = _choose(inside, new, old)
@@ -369,7 +392,14 @@ def layer_forward(
 
     recurrent, first = neurons.constants.recurrent, with_rows(first, neurons.switches)
     usual = functools.partial(over_time, neurons.scan)
-    if recurrent is None or neurons.loops.branches:
+    if recurrent is not None and neurons.loops.hopes:
+        last, run = usual(_UNLISTED)
+        ran = last, run._replace(listed=neurons.listed(run, valid, uncapped))
+        # A loop of single steps is hardly ever of use, and compiles faster.
+        last, run = _unless_full(
+            neurons, ran, lambda: over_time(time_scan, _BY_KERNELS), lambda ran: ran[1].listed
+        )
+    elif recurrent is None or neurons.loops.branches:
         last, run = usual(_USUAL)
     elif isinstance(recurrent, Quantised) or neurons.constants.recurrent_ends is not None:
         last, run = usual(_WITHOUT_BRANCHES)
@@ -381,8 +411,26 @@ def layer_forward(
             lambda: usual(_WITHOUT_BRANCHES),
         )
     if recurrent is None:
-        run = run._replace(listed=neurons.listed(run, valid))
+        run = run._replace(listed=_listed_at_once(neurons, run, valid))
     return run, neurons.listed_spikes(run, valid, dtype), last
+
+
+def _listed_at_once(neurons: Neurons, run: LayerRun, valid: Array | None) -> Array | None:
+    """The mask of the neurons in the capped lists of all steps; None without capacity."""
+    if not neurons.loops.hopes:
+        return neurons.listed(run, valid)
+    above = neurons.listed(run, valid, uncapped)
+    return _unless_full(neurons, above, lambda: neurons.listed_by_kernels(run, valid), lambda mask: mask)
+
+
+def _unless_full(
+    neurons: Neurons, found: Any, again: Callable[[], Any], listed: Callable[[Any], Array | None]
+) -> Any:
+    """What was found without a cap, or with one, where more neurons are `listed` of it than a list has room for."""
+    mask, capacity = listed(found), neurons.switches.capacity
+    if mask is None or capacity is None or capacity >= mask.shape[-1]:
+        return found
+    return jax.lax.cond(is_overfull(rows_of(mask), capacity), again, lambda: found)
 
 
 def layer_again(
