@@ -133,11 +133,13 @@ class Neurons(NamedTuple):
         v, capacity = run.v, self.switches.capacity
         if capacity is None:
             return None
-        membranes, *thresholds = self._compared(run)
+        membranes, threshold, second = self._compared(run)
         if valid is not None:
             membranes = jnp.where(valid[..., None], membranes, -jnp.inf)
-        rows = [rows_of(each) if each.shape == v.shape else each.reshape(-1) for each in thresholds]
-        return cap_by_lists(rows_of(membranes), *rows, capacity).reshape(v.shape)
+        threshold, second = (
+            rows_of(each) if each.shape == v.shape else each.reshape(-1) for each in (threshold, second)
+        )
+        return cap_by_lists(rows_of(membranes), threshold, second, capacity).reshape(v.shape)
 
     def _compared(self, run: LayerRun) -> tuple[Array, Array, Array]:
         """The membranes, and both thresholds in a form that can be broadcast to theirs."""
