@@ -185,8 +185,8 @@ def cap_by_ranks(v: Array, spikes: Array, near: Array, capacity: int) -> tuple[A
 def cap_by_lists(v: Array, threshold: Array, second_threshold: Array, capacity: int) -> Array:
     """The mask ``[rows, neurons]`` of the neurons in the lists of `select_spikes`, which a platform's kernels make."""
     selection = Selection(capacity, as_surrogate("select_spikes", "superspike"))  # of which nothing is read
-    ids = _select_spikes(Operands(v, threshold, second_threshold), selection, None).ids
-    return scatter(ids, jnp.ones(ids.shape, v.dtype), v.shape[-1]) > 0
+    lists: Any = _select_spikes(Operands(v, threshold, second_threshold), selection, None)
+    return scatter(lists.ids, jnp.ones(lists.ids.shape, v.dtype), v.shape[-1]) > 0
 
 
 def is_overfull(listed: Array, capacity: int) -> Array:

@@ -96,8 +96,8 @@ class Neurons(NamedTuple):
         v, capacity = state.v, self.switches.capacity
         if capacity is None:
             return None
-        rows, *thresholds = (rows_of(jnp.broadcast_to(each, v.shape)) for each in self._compared(state))
-        spikes, near = candidates(rows, *thresholds)
+        rows, threshold, second = (rows_of(jnp.broadcast_to(each, v.shape)) for each in self._compared(state))
+        spikes, near = candidates(rows, threshold, second)
         if valid is not None:
             inside = valid.reshape(-1)[:, None]
             spikes, near = spikes & inside, near & inside
@@ -109,11 +109,13 @@ class Neurons(NamedTuple):
         v, capacity = state.v, self.switches.capacity
         if capacity is None:
             return None
-        membranes, *thresholds = self._compared(state)
+        membranes, threshold, second = self._compared(state)
         if valid is not None:
             membranes = jnp.where(valid[..., None], membranes, -jnp.inf)
-        rows = [rows_of(each) if each.shape == v.shape else each.reshape(-1) for each in thresholds]
-        return cap_by_lists(rows_of(membranes), *rows, capacity).reshape(v.shape)
+        threshold, second = (
+            rows_of(each) if each.shape == v.shape else each.reshape(-1) for each in (threshold, second)
+        )
+        return cap_by_lists(rows_of(membranes), threshold, second, capacity).reshape(v.shape)
 
     def _compared(self, state: State) -> tuple[Array, Array, Array]:
         """The membranes, and both thresholds in a form that can be broadcast to theirs."""

@@ -389,9 +389,9 @@ def print_fit(stored: Mapping[str, int | None]) -> None:
             print(f'    "{dtype}": Terms({given}),')
         print("}")
     for cell in grid(["lists", "dense"]):
-        if stored.get(cell.key):
+        if known := stored.get(cell.key):
             estimate = network_cost.on_codelets if cell.form == "lists" else network_cost.as_reference
-            print(f"{cell.key}: {estimate(sizes(cell)) / stored[cell.key] - 1:+.0%}")
+            print(f"{cell.key}: {estimate(sizes(cell)) / known - 1:+.0%}")
     for cell, loss in sorted(losses(stored), key=lambda each: -each[1])[:20]:
         print(f"{cell.key}: {loss:.3f} of the faster form")
 
