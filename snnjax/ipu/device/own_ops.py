@@ -12,6 +12,7 @@ from jaxtyping import PyTree
 
 from snnjax.ipu.device import network_cost, network_pieces
 from snnjax.ipu.device.core import (
+    WITHOUT_LOOP,
     BackwardArguments,
     BackwardOnTiles,
     ForwardOnTiles,
@@ -21,7 +22,6 @@ from snnjax.ipu.device.core import (
     Surrogate,
     Switches,
     Target,
-    WITHOUT_LOOP,
     as_kernel_reads,
     backward,
     call_for_cotangents,
