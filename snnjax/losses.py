@@ -1,9 +1,10 @@
 """Losses on the outputs of a network, and regularisers of the activity of its layers.
 
-Every loss except `cross_entropy_steps` accepts `outputs` either dense, ``[time, batch, classes]``, or as `SparseSpikes`
-with leading axes ``[time, batch]``. Lists are read entry by entry: no array of the dense size is created, forward or
-backward, and the listed entries receive gradients. `lengths[batch]` excludes the steps after the end of each sequence;
-None counts all steps. Losses are scalars, means over the batch, in float32 (float64 for float64 outputs). All work
+Every loss except `cross_entropy_steps` and `temporal_efficient` accepts `outputs` either dense, ``[time, batch,
+classes]``, or as `SparseSpikes` with leading axes ``[time, batch]``. Lists are read entry by entry: no array of the
+dense size is created, forward or backward, and the listed entries receive gradients. `lengths[batch]` excludes the
+steps after the end of each sequence; None counts all steps. Losses are scalars, means over the batch, in float32
+(float64 for float64 outputs). All work
 under `jit`, `grad` and `vmap`. A label outside ``[0, classes)`` is refused. Inside `jit` it cannot be checked: it makes
 the loss NaN, and with it the gradients, so that it never trains silently. Lengths beyond the steps are refused too;
 inside `jit` they count as all steps.
@@ -28,10 +29,11 @@ def cross_entropy_sum(
     *,
     lengths: Integer[Array, " batch"] | None = None,
     label_smoothing: float = 0.0,
+    weights: Float[Array, " time"] | None = None,
 ) -> Float[Array, ""]:
     """Compute the cross-entropy of the membranes summed over time.
 
-    ``loss = -mean_b sum_c q[b, c] log softmax(z[b])[c]``, ``z[b] = sum_{t < lengths[b]} outputs[t, b]``,
+    ``loss = -mean_b sum_c q[b, c] log softmax(z[b])[c]``, ``z[b] = sum_{t < lengths[b]} weights[t] outputs[t, b]``,
     ``q = (1 - label_smoothing) one_hot(labels) + label_smoothing / classes``
 
     Args:
@@ -39,6 +41,8 @@ def cross_entropy_sum(
         labels: class indices.
         lengths: number of steps of each sequence.
         label_smoothing: in ``[0, 1)``.
+        weights: of each step; None for 1. Weights that fall with time make early spikes worth more: without them a
+            sum over time hardly depends on when a spike comes.
 
     Raises:
         ValueError: if there is no time step, shapes or dtypes do not match, or the smoothing is out of range.
@@ -54,7 +58,9 @@ def cross_entropy_sum(
         Zenke and Vogels 2021, doi:10.1162/neco_a_01367; label smoothing: Szegedy et al. 2016, arXiv:1512.00567.
     """
     labels = _checked("cross_entropy_sum", outputs, labels, lengths)
-    return _cross_entropy("cross_entropy_sum", class_sums(outputs, lengths), labels, label_smoothing)
+    return _cross_entropy(
+        "cross_entropy_sum", class_sums(outputs, lengths, weights=weights), labels, label_smoothing
+    )
 
 
 @explained
@@ -160,6 +166,37 @@ def cross_entropy_steps(
     errors = -jnp.sum(target * jax.nn.log_softmax(logits, axis=-1), axis=-1)
     counts = jnp.maximum(jnp.sum(valid, axis=0), 1).astype(errors.dtype)
     return jnp.mean(jnp.sum(jnp.where(valid, errors, 0), axis=0) / counts)
+
+
+@explained
+def temporal_efficient(
+    outputs: Float[Array, "time batch classes"],
+    labels: Integer[Array, " batch"],
+    *,
+    lengths: Integer[Array, " batch"] | None = None,
+    label_smoothing: float = 0.0,
+) -> Float[Array, ""]:
+    """Compute the mean over time of the cross-entropy of each step (TET), so that every step is to be right by itself.
+
+    ``loss = -mean_b mean_{t < lengths[b]} sum_c q[b, c] log softmax(outputs[t, b])[c]``; predicted is
+    the class of the largest sum over time.
+
+    Arguments and errors are as for `cross_entropy_sum`; outputs are dense, and sequences without steps count 0.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from snnjax.losses import temporal_efficient
+        >>> outputs = jnp.array([[[0.0, 9.0]], [[9.0, 0.0]]])  # right in the first of two steps
+        >>> float(temporal_efficient(outputs, jnp.array([1]))).__round__(2)
+        4.5
+
+    Reference:
+        Deng et al. 2022, arXiv:2202.11946.
+    """
+    op = "temporal_efficient"
+    decode.check_dense(op, outputs, lengths)
+    each = jnp.broadcast_to(decode.as_labels(op, labels, outputs.shape), outputs.shape[:2])
+    return cross_entropy_steps(outputs, each, lengths=lengths, label_smoothing=label_smoothing)
 
 
 @explained

@@ -51,14 +51,14 @@ struct Part {
   float membrane(bool of_spikes, unsigned k) const { return membranes[slot(of_spikes, k)]; }
 };
 
-// Candidates of rows: neurons above the threshold, and those above the second threshold. Both may be raised, by an
-// amount for each neuron of each row. Each worker lists its share of the neurons.
+// Candidates of rows: neurons above the least of both thresholds; those above the threshold are spikes. Both may be
+// raised, by an amount for each neuron of each row. Each worker lists its share of the neurons.
 template <class Id, bool raised>
 class SelectCandidates : public poplar::MultiVertex {
  public:
   In<float> v;                  // [blocks, rows, columns], membranes as tiles send them; a NaN is never listed
   In<float> threshold;          // [neurons]
-  In<float> second_threshold;   // [neurons]
+  In<float> least;              // [neurons], the smaller of both thresholds
   If<raised, In<float>> raise;  // as v, added to both thresholds
   Out<Id> lists;                // [rows, workers, listStride(slots)], of Part; the slots are those of a share
   Out<float> membranes;         // [rows, workers, slots], of Part
@@ -70,7 +70,7 @@ class SelectCandidates : public poplar::MultiVertex {
     return true;
   }
 
-  // Calls body(j, v, is_spike) for the candidates of a worker in a row: those above either threshold.
+  // Calls body(j, v, is_spike) for the candidates of a worker in a row: those above the least threshold.
   template <class Body>
   void forEachCandidate(unsigned row, unsigned worker, Body&& body) const {
     const Range own = neuronsOfWorker(neurons, worker);
@@ -91,12 +91,8 @@ class SelectCandidates : public poplar::MultiVertex {
     for (; j + 2 <= own.last; j += 2, at += step) {
 #if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
       using Of = Numbers<float2>;
-      if (columns % 2 == 0) {  // pairs begin at 64 bits
-        const float2 pair = Of::load(&v[at]);
-        const float2 above =
-            fires(pair, limit(threshold, j, at, Of{})) + fires(pair, limit(second_threshold, j, at, Of{}));
-        if (above[0] + above[1] == 0.0f) continue;
-      }
+      // Pairs begin at 64 bits.
+      if (columns % 2 == 0 && !anyAbove(Of::load(&v[at]), limit(least, j, at, Of{}))) continue;
 #endif
       offer(j, at, body);
       offer(j + 1, at + 1, body);
@@ -117,8 +113,7 @@ class SelectCandidates : public poplar::MultiVertex {
   template <class Body>
   void offer(unsigned j, unsigned at, Body&& body) const {
     const Numbers<float> one;
-    const bool is_spike = v[at] > limit(threshold, j, at, one);
-    if (is_spike || v[at] > limit(second_threshold, j, at, one)) body(j, v[at], is_spike);
+    if (v[at] > limit(least, j, at, one)) body(j, v[at], v[at] > limit(threshold, j, at, one));
   }
 
   void select(unsigned row, unsigned worker) {

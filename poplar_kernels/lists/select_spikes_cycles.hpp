@@ -20,16 +20,17 @@ class SelectSpikesBackward;
 namespace cycles {
 
 // Going once over the neurons of a chunk. Two neighbours of which none is a candidate: loads of the membranes and of
-// both thresholds 3, the smaller threshold (beside a load), the comparison, its two lanes in one, the result into a
-// main register, the branch, the loop's branch: 8. Where one is, each of both by itself: two comparisons (one beside
-// the other's branch), their results into main registers 2, two branches: 6. A single neuron, where an odd number of
-// columns lets no pair begin at 64 bits: the same and its loads and loop, 9. A block of columns: address and bounds 7.
-constexpr Slots kPair = 8, kNearPair = 12, kNeuron = 9, kBlock = 7;
-// What raises the thresholds of a pair, or of a neuron: its load, and two sums of which one finds a bundle; where a
-// pair is tested by itself, two sums for each of both.
-constexpr Slots kRaised = 2, kRaisedNearPair = 4;
-// A candidate: its count, id, its store, that of the membrane and the slot 2.
-constexpr Slots written(unsigned id_bytes) { return 4 + store(id_bytes); }
+// the least thresholds 2, the comparison, its two lanes in one, the result into a main register, the branch, the
+// loop's branch: 7. Where one is, each of both by itself: loads of its membrane and threshold 2, the comparison, its
+// result into a main register, the branch: 5. A single neuron, where an odd number of columns lets no pair begin at 64
+// bits: the same and its loop, 6. A block of columns: address and bounds 7.
+constexpr Slots kPair = 7, kNearPair = 10, kNeuron = 6, kBlock = 7;
+// What raises the least threshold of a pair, or of a neuron: its load and a sum; where a pair is tested by itself, the
+// same for each of both; of a candidate, the sum with its threshold.
+constexpr Slots kRaised = 2, kRaisedNearPair = 4, kRaisedCandidate = 1;
+// A candidate: its threshold, the comparison, its result into a main register, the branch; its count, id, its store,
+// that of the membrane and the slot 2.
+constexpr Slots written(unsigned id_bytes) { return 4 + 4 + store(id_bytes); }
 // One at the bound of a cut: two products and five other steps of the hash, its comparison with the branch, the
 // count 3.
 constexpr Slots kHashed = 12;
@@ -60,7 +61,8 @@ constexpr Slots walkOf(ChunkWalk walk) {
 
 // A row of a worker of SelectCandidates: pointers, counts.
 constexpr Slots selectRow(ChunkWalk walk, Slots found, unsigned id_bytes) {
-  return 16 + 2 * store(id_bytes) + walkOf(walk) + found * written(id_bytes);
+  const Slots each = written(id_bytes) + (walk.raised ? kRaisedCandidate : 0);
+  return 16 + 2 * store(id_bytes) + walkOf(walk) + found * each;
 }
 
 // The search for the cut of `candidates`. Gathered ones are stored first, and the search then does not touch the parts.

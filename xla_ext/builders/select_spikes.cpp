@@ -24,6 +24,13 @@ void addValues(poplar::Graph& graph, poplar::ComputeSet set, const SelectSpikesO
 
 }  // namespace
 
+poplar::Tensor leastThreshold(poplar::Graph& graph, const poplar::Tensor& threshold,
+                              const poplar::Tensor& second_threshold, Sequence& program, const std::string& name) {
+  using namespace popops::expr;
+  const auto takes_second = Or(Lt(_2, _1), NotEqual(_1, _1));
+  return popops::map(graph, Select(_2, _1, takes_second), {threshold, second_threshold}, program, name);
+}
+
 void addSelection(poplar::Graph& graph, const SelectionSets& sets, unsigned tile, const Selection& from,
                   const std::string& name) {
   const unsigned slots = neuronsOfShare(from.neurons);
@@ -37,7 +44,7 @@ void addSelection(poplar::Graph& graph, const SelectionSets& sets, unsigned tile
                        membranes = add(poplar::FLOAT, slots, "/membranes");
   std::vector<Field> fields = {{"v", from.v},
                                {"threshold", from.threshold},
-                               {"second_threshold", from.second_threshold},
+                               {"least", from.least},
                                {"lists", records},
                                {"membranes", membranes}};
   if (from.raise.valid()) fields.push_back({"raise", from.raise});
@@ -70,6 +77,8 @@ Sequence addSelectSpikes(poplar::Graph& graph, const SelectSpikesOptions& option
       options.half_membranes ? popops::cast(graph, tensors.v, poplar::FLOAT, program, "select_spikes/cast") : tensors.v;
   const poplar::Tensor dropped = addAtHomes(graph, poplar::UNSIGNED_INT, tensors.homes, 1, "dropped");
   popops::zero(graph, dropped, program, "select_spikes/zero");
+  const poplar::Tensor least =
+      leastThreshold(graph, tensors.threshold, tensors.second_threshold, program, "select_spikes/least");
   const SelectionSets sets = {graph.addComputeSet("select_spikes/candidates"),
                               graph.addComputeSet("select_spikes/lists")};
   const poplar::ComputeSet values = graph.addComputeSet("select_spikes/values");
@@ -82,7 +91,7 @@ Sequence addSelectSpikes(poplar::Graph& graph, const SelectSpikesOptions& option
                   .v = rowsOf(v, home),
                   .raise = {},
                   .threshold = tensors.threshold,
-                  .second_threshold = tensors.second_threshold,
+                  .least = least,
                   .list = rowsOf(tensors.records, home),
                   .dropped = rowsOf(dropped, home)},
                  "candidates");

@@ -16,17 +16,23 @@ struct Selection {
   unsigned neurons = 0;
   unsigned columns = 0;  // of a block of v
   unsigned capacity = 0;
-  poplar::Tensor v;                            // in: float [blocks, rows, columns]
-  poplar::Tensor raise;                        // in: as v, added to thresholds; if not valid, nothing is
-  poplar::Tensor threshold, second_threshold;  // in: float [neurons]
-  poplar::Tensor list;                         // out: ids [rows, stride], records (poplar_kernels/lists/lists.hpp)
-  poplar::Tensor dropped;                      // unsigned [rows], spikes that find no slot are added
+  poplar::Tensor v;                 // in: float [blocks, rows, columns]
+  poplar::Tensor raise;             // in: as v, added to thresholds; if not valid, nothing is
+  poplar::Tensor threshold, least;  // in: float [neurons]; `leastThreshold`
+  poplar::Tensor list;              // out: ids [rows, stride], records (poplar_kernels/lists/lists.hpp)
+  poplar::Tensor dropped;           // unsigned [rows], spikes that find no slot are added
 };
 
 // The compute sets of selections, which run one after the other.
 struct SelectionSets {
   poplar::ComputeSet candidates, lists;
 };
+
+// The smaller of both thresholds, on the tiles of the first: membranes above it are candidates. One that is NaN, above
+// which nothing lies, leaves the other.
+poplar::Tensor leastThreshold(poplar::Graph& graph, const poplar::Tensor& threshold,
+                              const poplar::Tensor& second_threshold, poplar::program::Sequence& program,
+                              const std::string& name);
 
 void addSelection(poplar::Graph& graph, const SelectionSets& sets, unsigned tile, const Selection& selection,
                   const std::string& name);

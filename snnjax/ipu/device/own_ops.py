@@ -134,6 +134,8 @@ def _of_network(target: str, shapes: PyTree, static: Any) -> str | None:
         return "delays of float16 spikes"  # which are split in float32
     if any(each.recurrent_ends is not None for each in operands.constants):
         return "sparse recurrent weights"
+    if any(each.glif.refractory is not None for each in operands.constants):
+        return "refractory periods"
     for layer in switches.layers:
         if layer.recurrent_delay is not None:
             return "recurrent delays"

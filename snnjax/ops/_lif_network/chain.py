@@ -26,7 +26,7 @@ from snnjax.ops._lif_network.layer import (
     replayed,
     returned_over_time,
     rows_of,
-    second_states,
+    states_again,
 )
 from snnjax.ops._lif_network.recorded import membranes_of, packed, recorded_membranes, unpacked
 from snnjax.ops._lif_network.records import (
@@ -358,9 +358,5 @@ def run_of(record: LayerRecord, neurons: Neurons, first: LayerState, valid: Arra
     capacity = neurons.switches.capacity
     if listed is not None and capacity is not None and v is None:  # 0 elsewhere, where it has no effect
         v = as_dense(list_ids(listed, capacity), listed_v, num_neurons)
-    v, w = membranes_of(cast(Array, v), neurons.constants.glif.threshold), None
-    if neurons.switches.needs_w:
-        w = second_states(neurons, v, current, valid, first)
-    elif first.w is not None:  # has no effect
-        w = jnp.zeros_like(v)
-    return LayerRun(v, w, listed)
+    v = membranes_of(cast(Array, v), neurons.constants.glif.threshold)
+    return states_again(neurons, v, current, valid, first)._replace(listed=listed)

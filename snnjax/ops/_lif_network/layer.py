@@ -19,7 +19,7 @@ from snnjax._quantised import Quantised
 from snnjax._synapses import Synapses
 from snnjax._types import State, upcast
 from snnjax.ops._connection import DENSE, Connection
-from snnjax.ops._glif_step import LIFConvention, glif_step, raised
+from snnjax.ops._glif_step import LIFConvention, align, glif_step, raised
 from snnjax.ops._lif_network.records import LayerConstants, LayerState
 from snnjax.ops._lif_network.switches import LayerSwitches
 from snnjax.ops._tables.delay_spikes import Operands as DelayOperands
@@ -45,12 +45,14 @@ class LayerRun(NamedTuple):
     v: Array  # the membranes after each step, in the accumulation dtype
     w: Any  # the second states after each step, or None
     listed: Any  # bool, the neurons in the capped lists; None without capacity
+    # What is left of the refractory period before each step, in which a neuron is then silent; None without one
+    remaining: Any = None
 
 
 class Neurons(NamedTuple):
     """The neurons of a layer, and their equations.
 
-    A `state` is a `LayerState` or a `LayerRun`, of one or several steps: ``[..., batch, neurons]``.
+    A `run` is of one or several steps, ``[..., batch, neurons]``.
     """
 
     constants: LayerConstants
@@ -68,21 +70,42 @@ class Neurons(NamedTuple):
         """The switches of the equation."""
         return LIFConvention(self.switches.surrogate, self.switches.reset, self.switches.detach_reset)
 
-    def threshold(self, state: State) -> Array:
+    def threshold(self, run: LayerRun) -> Array:
         """The threshold, raised by the second state if coupled to it, in the accumulation dtype."""
-        return raised(self.constants.glif.threshold, self.constants.glif.second_state, state.v, state.w)
+        return self._of_free(run, self.constants.glif.threshold)
 
-    def second_threshold(self, state: State) -> Array:
+    def second_threshold(self, run: LayerRun) -> Array:
         """The second threshold, which keeps its distance from the threshold."""
-        return raised(self.constants.second_threshold, self.constants.glif.second_state, state.v, state.w)
+        return self._of_free(run, self.constants.second_threshold)
 
-    def advance(self, state: State, current: Array) -> tuple[Array, Any]:
-        """The membrane and the second state after a step with the current `current`."""
-        return glif_step(self.constants.glif, self.convention, state.v, state.w, current)[:2]
+    def _of_free(self, run: LayerRun, resting: Array) -> Array:
+        """A threshold, infinite in the refractory period."""
+        found = raised(resting, self.constants.glif.second_state, run.v, run.w)
+        return found if run.remaining is None else jnp.where(run.remaining > 0, jnp.inf, found)
 
-    def fire(self, state: State, where: Array | None = None) -> Array:
+    def advance(self, state: State, current: Array) -> tuple[Array, Any, Any]:
+        """Membrane, second state and what remains of the refractory period after a step with the current `current`."""
+        v, w = glif_step(self.constants.glif, self.convention, state.v, state.w, current)[:2]
+        if state.remaining is None:
+            return v, w, None
+        v, w = jax.tree.map(
+            lambda new, old: jnp.where(state.remaining > 0, old, new), (v, w), (state.v, state.w)
+        )
+        return v, w, self.remaining_after(LayerRun(v, w, None, state.remaining))
+
+    def remaining_after(self, run: LayerRun) -> Array:
+        """What remains of the refractory period after a step."""
+        period = align(self.constants.glif.refractory, run.v)
+        return jax.lax.stop_gradient(
+            jnp.where(run.v > self.threshold(run), period, jnp.maximum(run.remaining - 1, 0))
+        )
+
+    def fire(self, run: LayerRun, where: Array | None = None) -> Array:
         """The spikes, in the accumulation dtype; where the mask is false they are 0 and have no gradient."""
-        distance = state.v - self.threshold(state)
+        if run.remaining is not None:
+            free = run.remaining <= 0
+            where = free if where is None else where & free
+        distance = run.v - self.threshold(run)
         spikes: Any = _replayed_fire(self.convention, distance) if self.replays else self._fire(distance)
         return spikes if where is None else jnp.where(where, spikes, 0)
 
@@ -91,12 +114,12 @@ class Neurons(NamedTuple):
         known = ~jnp.isnan(distance)
         return jnp.where(known, self.convention.fire(jnp.where(known, distance, 0)), 0)
 
-    def listed(self, state: State, valid: Array | None, cap: Cap = cap) -> Array | None:
+    def listed(self, run: LayerRun, valid: Array | None, cap: Cap = cap) -> Array | None:
         """The mask of the neurons in the capped lists; None without capacity."""
-        v, capacity = state.v, self.switches.capacity
+        v, capacity = run.v, self.switches.capacity
         if capacity is None:
             return None
-        rows, threshold, second = (rows_of(jnp.broadcast_to(each, v.shape)) for each in self._compared(state))
+        rows, threshold, second = (rows_of(jnp.broadcast_to(each, v.shape)) for each in self._compared(run))
         spikes, near = candidates(rows, threshold, second)
         if valid is not None:
             inside = valid.reshape(-1)[:, None]
@@ -104,12 +127,12 @@ class Neurons(NamedTuple):
         spikes, near = cap(rows, spikes, near, capacity)
         return (spikes | near).reshape(v.shape)
 
-    def listed_by_kernels(self, state: State, valid: Array | None) -> Array | None:
+    def listed_by_kernels(self, run: LayerRun, valid: Array | None) -> Array | None:
         """The same by the platform's kernels of `select_spikes`."""
-        v, capacity = state.v, self.switches.capacity
+        v, capacity = run.v, self.switches.capacity
         if capacity is None:
             return None
-        membranes, threshold, second = self._compared(state)
+        membranes, threshold, second = self._compared(run)
         if valid is not None:
             membranes = jnp.where(valid[..., None], membranes, -jnp.inf)
         threshold, second = (
@@ -117,10 +140,10 @@ class Neurons(NamedTuple):
         )
         return cap_by_lists(rows_of(membranes), threshold, second, capacity).reshape(v.shape)
 
-    def _compared(self, state: State) -> tuple[Array, Array, Array]:
+    def _compared(self, run: LayerRun) -> tuple[Array, Array, Array]:
         """The membranes, and both thresholds in a form that can be broadcast to theirs."""
-        each = state.v, self.threshold(state), self.second_threshold(state)
-        membranes, threshold, second = (jax.lax.stop_gradient(own.astype(state.v.dtype)) for own in each)
+        each = run.v, self.threshold(run), self.second_threshold(run)
+        membranes, threshold, second = (jax.lax.stop_gradient(own.astype(run.v.dtype)) for own in each)
         return membranes, threshold, second
 
     def listed_spikes(self, run: LayerRun, valid: Array | None, dtype: DTypeLike) -> Array:
@@ -234,19 +257,22 @@ def layer_step(
         if arriving is not None:
             back, arriving = arrived(back, arriving)
         current = current + back
-    v, w = _choose(inside, neurons.advance(state, current), (state.v, state.w))
+    before = state if record is None else state._replace(remaining=record.remaining)
+    kept = before.v, before.w, before.remaining
+    v, w, remaining = _choose(inside, neurons.advance(before, current), kept)
     if record is None:
-        run = LayerRun(v, w, None)
+        run = LayerRun(v, w, None, before.remaining)
     else:
+        remaining = None
         run = record._replace(v=recorded(v, record.v), w=None if w is None else recorded(w, record.w))
     if recurrent is None:
-        return LayerState(run.v, run.w, None), run
+        return LayerState(run.v, run.w, None, remaining=remaining), run
     if record is None:
         run = run._replace(listed=parts.listed(neurons, run, inside))
     spikes = neurons.listed_spikes(run, None, state.spikes.dtype)
     new, old = (spikes, earlier, arriving), (state.spikes, state.earlier_spikes, state.arriving)
     spikes, earlier, arriving = _choose(inside, new, old)
-    return LayerState(run.v, run.w, spikes, None, earlier, arriving), run
+    return LayerState(run.v, run.w, spikes, None, earlier, arriving, remaining), run
 
 
 def returned(
@@ -414,6 +440,7 @@ def layer_again(
 ) -> tuple[LayerRun, Array, LayerState]:
     """The same as recorded, in the accumulation dtype: its vjp is that of the steps at the recorded states."""
     spikes, dtype, known = None, first.v.dtype, Known(valid, run._replace(listed=None))
+    remaining, first = first.remaining, first._replace(remaining=None)  # that before each step is in the run
     if neurons.constants.recurrent is not None:
         known = Known(valid, run)
         first = first._replace(spikes=upcast(first.spikes))
@@ -426,7 +453,7 @@ def layer_again(
         first = jax.tree.map(upcast, with_rows(first, neurons.switches))
         replay = _again_step_by_step(neurons, current, known, first)
     states, last = replay
-    run = run._replace(v=states.v, w=states.w)
+    run, last = run._replace(v=states.v, w=states.w), last._replace(remaining=remaining)
     if spikes is None:
         return run, neurons.listed_spikes(run, valid, dtype), last
     return run, _choose(valid, states.spikes, jnp.zeros_like(spikes)), last
@@ -495,16 +522,29 @@ def _replayed_backward(step: Step, scan: Scan, given: tuple[Any, ...], g: tuple[
 replayed.defvjp(_replayed_forward, _replayed_backward)
 
 
-def second_states(neurons: Neurons, v: Array, current: Any, valid: Array | None, first: LayerState) -> Array:
-    """The second states of a run, recomputed from its membranes and, if they matter, its currents."""
+def states_again(
+    neurons: Neurons, v: Array, current: Any, valid: Array | None, first: LayerState
+) -> LayerRun:
+    """A run, of which all but the membranes is computed again: from these and, if they matter, its currents."""
+    needs_w = neurons.switches.needs_w
+    unused = None if first.w is None or needs_w else jnp.zeros_like(v)
+    if not needs_w and first.remaining is None:
+        return LayerRun(v, unused, None)
     before = jnp.concatenate([first.v[None], v])[:-1]
 
-    def step(constants: LayerConstants, w: Array, xs: tuple[Array, Any, Array | None]) -> tuple[Array, Array]:
-        v, current, inside = xs
+    def step(
+        constants: LayerConstants, state: tuple[Any, Any], xs: tuple[Array, Array, Any, Array | None]
+    ) -> tuple[Any, Any]:
+        (w, remaining), (v, after, current, inside), own = state, xs, neurons._replace(constants=constants)
         current = jnp.zeros_like(v) if current is None else current
-        after = neurons._replace(constants=constants).advance(LayerState(v, w, None), current)[1]
-        w = _choose(inside, after, w)
-        return w, w
+        run = LayerRun(
+            after, own.advance(LayerState(v, w, None, remaining=remaining), current)[1], None, remaining
+        )
+        left = None if remaining is None else own.remaining_after(run)
+        state = _choose(inside, (run.w, left), state)
+        return state, (state[0], remaining)
 
     own = neurons.constants._replace(recurrent=None, recurrent_ends=None, recurrent_targets=None)
-    return neurons.loops.apart(step, own, first.w, (before, current, valid))[1]
+    start = first.w, first.remaining
+    w, remaining = neurons.loops.apart(step, own, start, (before, v, current, valid))[1]
+    return LayerRun(v, w if needs_w else unused, None, remaining)

@@ -38,7 +38,7 @@ FORMS = (
     Form(2, 2, 5, (4,), None, given="uint16 lists", reset="none", lengths=False)._replace(
         per_neuron=False, second_states=(RESONANCE,), detach_reset=False
     ),
-    Form(2, 2, 5, (6,), dtype="bfloat16", capacity=3),
+    Form(2, 2, 5, (6,), dtype="bfloat16", capacity=3, refractory=(True,)),
     Form(0, 2, 5, (6, 0), capacity=3),
 )
 

@@ -113,8 +113,10 @@ class Forward {
     const ListPlan& list = plan_.lists[l + 1];
     const Tensor dropped = addAtHomes(graph_, poplar::UNSIGNED_INT, list.homes, 1, name("dropped", l)).flatten();
     pass_.zeros.push_back(dropped);
-    const Tensor threshold = addRow(l, tensors_.layers[l].threshold),
-                 second_threshold = addRow(l, tensors_.layers[l].second_threshold);
+    const LayerTensors& layer = tensors_.layers[l];
+    const Tensor least =
+        leastThreshold(graph_, layer.threshold, layer.second_threshold, pass_.before, name("least", l));
+    const Tensor threshold_row = addRow(l, layer.threshold), least_row = addRow(l, least);
     const poplar::ComputeSet candidates = addSet("candidates", l), lists = addSet("lists", l);
     const bool raises = plan_.layers[l].neuron.raises_threshold;
     for (const Home& home : list.homes) {
@@ -125,8 +127,8 @@ class Forward {
                     .capacity = list.capacity,
                     .v = ofHome(from.v, home),
                     .raise = raises ? ofHome(from.raise, home) : Tensor(),
-                    .threshold = threshold,
-                    .second_threshold = second_threshold,
+                    .threshold = threshold_row,
+                    .least = least_row,
                     .list = rowsOf(tensors_.lists[l + 1].lists, home),
                     .dropped = rowsOf(dropped, home)},
                    name("candidates", l));

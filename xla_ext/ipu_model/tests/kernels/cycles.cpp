@@ -47,8 +47,8 @@ static_assert(membraneGradient({kSubtract, kSuperspike, true}) == 25 + 14 + 8);
 
 // Lists.
 static_assert(pads(8, 2) == 6 + 4 + 8 && pads(8, 4) == 6 + 16);
-static_assert(walkOf({30, 4, 1, 1}) == 30 * 8 + 4 * 12 + 9 + 7);
-static_assert(selectRow({30, 2, 1, 1}, 3, 2) == 24 + (30 * 8 + 2 * 12 + 9 + 7) + 3 * 8);
+static_assert(walkOf({30, 4, 1, 1}) == 30 * 7 + 4 * 10 + 6 + 7);
+static_assert(selectRow({30, 2, 1, 1}, 3, 2) == 24 + (30 * 7 + 2 * 10 + 6 + 7) + 3 * 12);
 static_assert(combineShare({5, 0, 0}, 2) == 70 + 6 * (3 * 10 + 4) + 5 * 6 + 10);
 // 700 candidates: the extremes, nine counts of 350 pairs, the pass that writes.
 static_assert(searchLists({700, 100, 9, 0, 0, false}) == (60 + 700 * 3) + 9 * (12 + 60 + 350 * 4) + 700 * 5 + 100 * 3);

@@ -86,7 +86,7 @@ void testSelection(const ipu_model::CodeletLibrary& library, unsigned columns, u
   const unsigned slots = snnjax::neuronsOfShare(kNeurons), stride = snnjax::listStride(capacity);
   Alone candidates(library, "snnjax::SelectCandidates<unsigned short,false>");
   candidates.edge("v", inBlocks(v, columns)).edge("threshold", std::vector<float>(kNeurons, kThreshold));
-  candidates.edge("second_threshold", std::vector<float>(kNeurons, kSecond));
+  candidates.edge("least", std::vector<float>(kNeurons, kSecond));
   candidates.edge("lists", std::vector<unsigned short>(kRows * kWorkers * snnjax::listStride(slots), 7));
   candidates.edge("membranes", std::vector<float>(kRows * kWorkers * slots));
   candidates.state("rows", kRows).state("neurons", kNeurons).state("columns", columns).run();

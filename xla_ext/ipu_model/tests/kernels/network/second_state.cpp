@@ -309,7 +309,7 @@ void testCandidates(const ipu_model::CodeletLibrary& library, unsigned columns) 
   for (unsigned i = 0; i < lowered.size(); ++i) lowered[i] -= raise[i];
   const auto run = [&](Alone& vertex, const std::vector<float>& membranes) {
     vertex.edge("v", membranes).edge("threshold", std::vector<float>(kNeurons, 1.0f));
-    vertex.edge("second_threshold", std::vector<float>(kNeurons, 0.5f));
+    vertex.edge("least", std::vector<float>(kNeurons, 0.5f));
     vertex.edge("lists", std::vector<unsigned short>(kItems * kStrideOut, 7)).zeros("membranes", kItems * kSlots);
     vertex.state("rows", kRows).state("neurons", kNeurons).state("columns", columns).run();
     return vertex.get<unsigned short>("lists");
