@@ -29,7 +29,7 @@ HOMES = {
     r"2312-1024-512-256-10|\bW3\b|700-256 \(recurrent\)-20|\bW2\b": (FAST, KERNELS, *OF_OTHER_KINDS),
     r"[Tt]imes faster|Speed-up over the fastest": (FAST, "docs/how_to/capacity_and_thresholds.md"),
     r"2312-1466-1466-10|[Hh]ardware log|sparse training steps": (MODEL,),
-    r"rolled|[Bb]eside float16|With a recurrent layer": (MODEL, "notebooks/03_same_model_on_the_ipu.ipynb"),
+    r"[Bb]eside (halves|products of halves)|With a recurrent layer": (MODEL,),
     r"CPU time.{0,8} of the whole|34x34x2|camera takes": ("docs/explanation/results.md", FAST),
     r"--task digits|[Tt]he (demo|first command) takes": ("README.md", "docs/explanation/results.md"),
     r"784-\d+|takes 26 ms": (FAST,),

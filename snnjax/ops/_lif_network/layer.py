@@ -120,8 +120,8 @@ class Neurons(NamedTuple):
         v, capacity = run.v, self.switches.capacity
         if capacity is None:
             return None
-        rows, *thresholds = (rows_of(jnp.broadcast_to(each, v.shape)) for each in self._compared(run))
-        spikes, near = candidates(rows, *thresholds)
+        rows, threshold, second = (rows_of(jnp.broadcast_to(each, v.shape)) for each in self._compared(run))
+        spikes, near = candidates(rows, threshold, second)
         if valid is not None:
             inside = valid.reshape(-1)[:, None]
             spikes, near = spikes & inside, near & inside

@@ -51,6 +51,7 @@ ADLIF = SecondState(w_decay=0.95, w_membrane=0.05, w_jump=0.1, v_coupling=-1.0)
 SIZES = tuple(itertools.product((256, 512, 1024, 2048), (4, 16, 64)))
 ACTIVITIES = (0.005, 0.01, 0.02, 0.05, 0.1)
 DTYPES = ("float32", "float16")
+RIVALS = ("float32", "halves")
 OUT_OF_MEMORY = "RESOURCE_EXHAUSTED"
 
 Product = Callable[[jax.Array, jax.Array], jax.Array]
@@ -347,7 +348,7 @@ def fitted(stored: Mapping[str, int | None], dtype: str) -> dict[str, network_co
     for _ in range(20):
         for form, kind in (("LISTS", True), ("LISTS_AND_PRODUCTS", False)):
             own = [cell for cell, listed in zip(lists, is_listed, strict=True) if listed == kind]
-            found[form] = _least(stored, own, form)
+            found[form] = _least(stored, own, form) if own else found[form]
         is_listed = [
             network_cost.cost(found["LISTS"], sizes(cell))
             <= network_cost.cost(found["LISTS_AND_PRODUCTS"], sizes(cell))
@@ -371,15 +372,13 @@ def losses(stored: Mapping[str, int | None]) -> Iterator[tuple[Cell, float]]:
     for lists in grid(["lists"]):
         dense = lists._replace(form="dense")
         known = [stored.get(each.key) or math.inf for each in (lists, dense)]
-        own = sizes(lists)
-        takes_lists = network_cost.on_codelets(own) <= network_cost.as_reference(own)
         if min(known) < math.inf:
-            yield lists, known[0 if takes_lists else 1] / min(known)
+            yield lists, known[0 if takes_lists(lists) else 1] / min(known)
 
 
 def print_fit(stored: Mapping[str, int | None]) -> None:
     """The constants for `network_cost`, and how far its estimates are off."""
-    for dtype in DTYPES:
+    for dtype in {cell.dtype for cell in grid(["lists"]) if cell.key in stored}:
         for name, costs in fitted(stored, dtype).items():
             getattr(network_cost, name)[dtype] = costs
     for name in WITHOUT:
@@ -389,9 +388,9 @@ def print_fit(stored: Mapping[str, int | None]) -> None:
             print(f'    "{dtype}": Terms({given}),')
         print("}")
     for cell in grid(["lists", "dense"]):
-        if stored.get(cell.key):
+        if known := stored.get(cell.key):
             estimate = network_cost.on_codelets if cell.form == "lists" else network_cost.as_reference
-            print(f"{cell.key}: {estimate(sizes(cell)) / stored[cell.key] - 1:+.0%}")
+            print(f"{cell.key}: {estimate(sizes(cell)) / known - 1:+.0%}")
     for cell, loss in sorted(losses(stored), key=lambda each: -each[1])[:20]:
         print(f"{cell.key}: {loss:.3f} of the faster form")
 
@@ -399,38 +398,73 @@ def print_fit(stored: Mapping[str, int | None]) -> None:
 def print_tables(stored: Mapping[str, int | None]) -> None:
     """Tables in Markdown: thousand cycles of both rivals and of ours, *slanted* where the dense form is chosen."""
     for kind, dtype in itertools.product(KINDS, DTYPES):
-        columns = ["float32", "halves", *(f"{100 * activity:g} %" for activity in ACTIVITIES)]
+        if not any(
+            cell.key in stored for cell in grid(["lists"]) if (cell.kind, cell.dtype) == (kind, dtype)
+        ):
+            continue
+        columns = [*RIVALS, *(f"{100 * activity:g} %" for activity in ACTIVITIES)]
         print(f"\n| {kind}, ours in {dtype}: width, batch | {' | '.join(columns)} |")
         print(f"| --- |{' ---: |' * len(columns)}")
         for size in SIZES:
-            plain = [_thousands(stored, Cell(kind, *size, each, "rivals", 0.0)) for each in DTYPES]
-            ours = [_chosen(stored, Cell(kind, *size, dtype, "lists", activity)) for activity in ACTIVITIES]
+            plain = [_thousands(stored.get(Cell(kind, *size, each, "rivals", 0.0).key)) for each in DTYPES]
+            ours = [_in_table(stored, Cell(kind, *size, dtype, "lists", activity)) for activity in ACTIVITIES]
             print(f"| {size[0]}, {size[1]} | {' | '.join([*plain, *ours])} |")
+    _print_ratios(stored)
+    _print_others(stored)
 
-    columns = [
-        "float32",
-        "halves",
-        *(f"{dtype}, {100 * each:g} %" for dtype in DTYPES for each in ACTIVITIES_OF_OTHERS),
-    ]
-    print(f"\n| 1024, 16 | {' | '.join(columns)} |")
-    print(f"| --- |{' ---: |' * len(columns)}")
+
+def _print_ratios(stored: Mapping[str, int | None]) -> None:
+    """How many times as fast as both rivals ours is in float32, over the widths that are stored."""
+    shares = [f"beside {name}, {100 * activity:g} %" for name in RIVALS for activity in (0.01, 0.05)]
+    print(f"\n| times as fast, batch | {' | '.join(shares)} |\n| --- |{' ---: |' * len(shares)}")
+    for kind, batch in itertools.product(KINDS, dict.fromkeys(batch for _, batch in SIZES)):
+        row = []
+        for dtype, activity in itertools.product(DTYPES, (0.01, 0.05)):
+            own = [Cell(kind, width, batch, DTYPES[0], "lists", activity) for width, b in SIZES if b == batch]
+            pairs = [
+                (
+                    stored.get(cell._replace(dtype=dtype, form="rivals", activity=0.0).key),
+                    chosen(stored, cell),
+                )
+                for cell in own
+            ]
+            ratios = [rival / ours for rival, ours in pairs if rival and ours]
+            row.append(f"{min(ratios):.2f} to {max(ratios):.2f}" if ratios else "-")
+        print(f"| {kind}, {batch} | {' | '.join(row)} |")
+
+
+def _print_others(stored: Mapping[str, int | None]) -> None:
+    """The other networks."""
+    own = list(itertools.product(DTYPES, ACTIVITIES_OF_OTHERS))
+    columns = [*RIVALS, *(f"ours in {dtype}, {100 * activity:g} %" for dtype, activity in own)]
+    print(f"\n| thousand cycles | {' | '.join(columns)} |\n| --- |{' ---: |' * len(columns)}")
     for kind in OTHERS:
-        plain = [_thousands(stored, Cell(kind, *OF_OTHERS, each, "rivals", 0.0)) for each in DTYPES]
-        cells = [
-            Cell(kind, *OF_OTHERS, dtype, "lists", each) for dtype in DTYPES for each in ACTIVITIES_OF_OTHERS
-        ]
-        print(f"| {kind} | {' | '.join([*plain, *(_thousands(stored, cell) for cell in cells)])} |")
+        cells = [Cell(kind, *OF_OTHERS, dtype, "rivals", 0.0) for dtype in DTYPES]
+        cells += [Cell(kind, *OF_OTHERS, dtype, "lists", activity) for dtype, activity in own]
+        print(f"| {kind} | {' | '.join(_thousands(stored.get(cell.key)) for cell in cells)} |")
+    narrow = [Cell(KINDS[0], *OF_OTHERS, "bfloat16", "dense", each) for each in ACTIVITIES_OF_OTHERS]
+    print(
+        f"| bfloat16, dense form | | | {' | '.join(_thousands(stored.get(cell.key)) for cell in narrow)} | | |"
+    )
 
 
-def _thousands(stored: Mapping[str, int | None], cell: Cell) -> str:
-    known = stored.get(cell.key)
-    return "-" if known is None else f"{known / 1e3:.1f}"
+def _thousands(cycles: float | None) -> str:
+    return "-" if cycles is None else f"{cycles / 1e3:.1f}"
 
 
-def _chosen(stored: Mapping[str, int | None], cell: Cell) -> str:
-    if network_cost.on_codelets(sizes(cell)) <= network_cost.as_reference(sizes(cell)):
-        return _thousands(stored, cell)
-    return f"*{_thousands(stored, cell._replace(form='dense'))}*"
+def takes_lists(cell: Cell) -> bool:
+    """Which form the estimate takes."""
+    return network_cost.on_codelets(sizes(cell)) <= network_cost.as_reference(sizes(cell))
+
+
+def chosen(stored: Mapping[str, int | None], cell: Cell) -> int | None:
+    """The cycles of the form that the estimate takes."""
+    return stored.get(cell._replace(form="lists" if takes_lists(cell) else "dense").key)
+
+
+def _in_table(stored: Mapping[str, int | None], cell: Cell) -> str:
+    text = _thousands(chosen(stored, cell))
+    return text if takes_lists(cell) or text == "-" else f"*{text}*"
 
 
 def main(argv: Sequence[str] | None = None) -> None:
