@@ -78,6 +78,11 @@ class NeuronRows {
   float *v_after_, *w_after_ = nullptr;
 };
 
+// How many of the steps of a block, after `before` others, are inside of a sequence.
+inline unsigned stepsInside(unsigned length, unsigned before, unsigned num_steps) {
+  return length < before ? 0 : smaller(length - before, num_steps);
+}
+
 // The numbers of all samples, two neighbours at a time, dealt out to the workers: body(b, j, N{}).
 template <class Body>
 inline void forEachOwnNumber(unsigned batch, unsigned neurons, unsigned worker, Body&& body) {

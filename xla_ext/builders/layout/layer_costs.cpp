@@ -209,7 +209,7 @@ double cyclesOf(const Work& work, Choice choice) {
   const double numbers = std::ceil(samplesOf(work, choice.groups) * (choice.columns / 2.0) / kWorkers) * work.steps();
   const double supersteps = work.blocks * kSupersteps * kSuperstep;
   const double input = inputOf(work, choice);
-  if (!work.recurrent) return input + supersteps + kWorkers * (work.learns ? 77 : 27) * numbers;
+  if (!work.recurrent) return input + supersteps + kWorkers * (work.learns ? 45 : 27) * numbers;
   Load load = work.learns ? gradientOf(work, *work.recurrent, choice) : Load();
   load.bytes += (work.recurrent->inputs + 1) * choice.columns * static_cast<double>(work.weight_bytes);
   return input + load.cycles() + supersteps + work.steps() * stepOf(work, *work.recurrent, choice);
