@@ -72,16 +72,18 @@ std::uint64_t workerCycles(const LifGradientScan<has_second, learns>& vertex, un
   const GradientSwitches switches = switchesOf(vertex);
   const Slots inside = (learns ? constantsGradient(switches) : membraneGradient(switches)) + secondGradientOf(vertex) +
                        (has_second && learns ? kSecondConstantsGradient : 0);
-  return entry((has_second ? 24 : 19) + (learns ? 4 : 0), false) +
-         ownNumbers(vertex, worker, [&](unsigned b) { return steps(vertex, b, inside, 1); });
+  return entry((has_second ? 24 : 19) + (learns ? 4 : 0), false) + ownNumbers(vertex, worker, [&](unsigned b) {
+           return kScanNumber + steps(vertex, b, kScanStep + inside, kScanStep + 1);
+         });
 }
 
 template <bool learns>
 std::uint64_t workerCycles(const LeakyGradientScan<learns>& vertex, unsigned worker) {
   using namespace cycles;
   const Slots inside = kLeakyGradient + (learns ? kLeakyConstants : 0);
-  return entry(learns ? 14 : 11, false) +
-         ownNumbers(vertex, worker, [&](unsigned b) { return steps(vertex, b, inside, kLeakyGradient); });
+  return entry(learns ? 14 : 11, false) + ownNumbers(vertex, worker, [&](unsigned b) {
+           return kScanNumber + steps(vertex, b, kScanStep + inside, kScanStep + kLeakyGradient);
+         });
 }
 
 }  // namespace snnjax
