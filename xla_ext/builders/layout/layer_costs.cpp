@@ -163,12 +163,11 @@ Product productOf(const ListPlan& list, bool sends_gradient) {
           .sends_gradient = sends_gradient};
 }
 
-// Currents and membranes to select from; backward the gradients of currents and spikes. Thresholds that second states
-// raise.
-std::size_t statesOfBlock(const NetworkPlan& plan, std::size_t l) {
-  const bool raises = l < plan.options.layers.size() && plan.options.layers[l].neuron.raises_threshold;
-  return (plan.options.keeps_record ? 4U : 2U) + (raises ? 1U : 0U);
-}
+// Currents and membranes to select from; backward the gradients of currents and spikes.
+std::size_t statesOfBlock(const NetworkPlan& plan) { return plan.options.keeps_record ? 4U : 2U; }
+
+// Marks of pairs of neurons, and the words that they become: of a sample and step.
+double marksOf(Choice choice) { return choice.columns / 2.0 + offeredStride(choice.columns) - choice.columns; }
 
 }  // namespace
 
@@ -191,7 +190,7 @@ Work workOf(const NetworkPlan& plan, std::size_t l) {
                .learns = options.keeps_record,
                .weight_bytes = options.half_weights ? 2U : 4U,
                .kept = (options.keeps_record || is_last ? 1U : 0U) + (keeps_second ? 1U : 0U),
-               .states = statesOfBlock(plan, l),
+               .states = statesOfBlock(plan),
                .home_rows = rowsAtHome(plan),
                .tiles = static_cast<double>(plan.num_tiles)};
   if (plan.num_blocks == 1 && !options.half_weights) {
@@ -209,7 +208,7 @@ double cyclesOf(const Work& work, Choice choice) {
   const double numbers = std::ceil(samplesOf(work, choice.groups) * (choice.columns / 2.0) / kWorkers) * work.steps();
   const double supersteps = work.blocks * kSupersteps * kSuperstep;
   const double input = inputOf(work, choice);
-  if (!work.recurrent) return input + supersteps + kWorkers * (work.learns ? 77 : 27) * numbers;
+  if (!work.recurrent) return input + supersteps + kWorkers * (work.learns ? 70 : 20) * numbers;
   Load load = work.learns ? gradientOf(work, *work.recurrent, choice) : Load();
   load.bytes += (work.recurrent->inputs + 1) * choice.columns * static_cast<double>(work.weight_bytes);
   return input + load.cycles() + supersteps + work.steps() * stepOf(work, *work.recurrent, choice);
@@ -234,6 +233,7 @@ Bytes bytesOf(const Work& work, Choice choice) {
   bytes.kept += unit.kept;
   bytes.buffer = std::max(bytes.buffer, unit.buffer);
   bytes.kept += numbers * kWord * states + kExchangeCode * ceilDivide(work.neurons, choice.columns);
+  bytes.kept += rowsOf(work, choice) / work.blocks * kWord * marksOf(choice);
   if (!work.recurrent) return bytes;
   // Lists of a loop stay as well; its products are by lists.
   const Bytes own = bytesOf(work, *work.recurrent, {choice.columns, choice.groups}, true);
