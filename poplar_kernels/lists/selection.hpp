@@ -19,6 +19,27 @@ struct Cut {
   bool keeps(float v, unsigned id) const { return v > bound || (keeps_ties && v == bound && hashOf(id) <= last_hash); }
 };
 
+// The same in two words (conventions.hpp).
+struct Limit {
+  float bound;
+  unsigned last_hash;
+
+  static Limit all() { return {-__builtin_inff(), ~0U}; }
+  static Limit none() { return {__builtin_nanf(""), 0}; }
+  // The next float above a bound that keeps none of those equal to it.
+  static Limit of(const Cut& cut) {
+    if (cut.keeps_ties) return {cut.bound, cut.last_hash};
+    return {floatOf(keyOf(cut.bound == 0.0f ? 0.0f : cut.bound) + 1), ~0U};
+  }
+  static Limit from(const unsigned* words) { return {bitsOf<float>(words[0]), words[1]}; }
+  void to(unsigned* words) const {
+    words[0] = bitsOf<unsigned>(bound);
+    words[1] = last_hash;
+  }
+
+  bool keeps(float v, unsigned id) const { return v > bound || (v == bound && hashOf(id) <= last_hash); }
+};
+
 // The largest hash among the `slots` ids kept at the cut's bound, which are those with the smallest hashes.
 template <class ForEach>
 inline unsigned lastHash(Cut& cut, unsigned slots, ForEach&& forEach) {

@@ -28,7 +28,11 @@ _BY_NAME = {
 }
 _BY_CODELET = {
     **dict.fromkeys(
-        ("SelectCandidates", "CombineCandidates", "ScatterList", "SortEvents", "UnsortEvents", "ListInputs"),
+        ("SelectCandidates", "PackMarks", "SelectMarked", "CutCandidates", "JoinCandidates"),
+        LISTS,
+    ),
+    **dict.fromkeys(
+        ("ScatterList", "SortEvents", "UnsortEvents", "ListInputs"),
         LISTS,
     ),
     **dict.fromkeys(("RowsDense", "MatrixProduct", "SumPartials"), WEIGHTS),  # on the matrix unit

@@ -78,7 +78,7 @@ double inputOf(const Work& work, Choice choice) {
 // gradients arrive; the rows of listed neurons are multiplied, and added up, in about as many parts as pairs.
 Load readoutOf(const Work& work, Choice choice) {
   if (work.outputs == 0) return {};
-  const double rows = rowsOf(work, choice), words = maskWords(choice.columns), pairs = (work.outputs + 1) / 2;
+  const double rows = rowsOf(work, choice), words = markWords(choice.columns), pairs = (work.outputs + 1) / 2;
   const double listed = rows * work.heard * choice.columns / work.neurons / kWorkers;
   return {rows / kWorkers * (6 + choice.columns + 5 * words) + listed * (22 + 11 * pairs),
           rows * kWord * (words + work.outputs)};
@@ -173,12 +173,11 @@ Product productOf(const ListPlan& list, bool sends_gradient) {
           .sends_gradient = sends_gradient};
 }
 
-// Currents and membranes to select from; backward the gradients of currents and spikes. Thresholds that second states
-// raise.
-std::size_t statesOfBlock(const NetworkPlan& plan, std::size_t l) {
-  const bool raises = l < plan.options.layers.size() && plan.options.layers[l].neuron.raises_threshold;
-  return (plan.options.keeps_record ? 4U : 2U) + (raises ? 1U : 0U);
-}
+// Currents and membranes to select from; backward the gradients of currents and spikes.
+std::size_t statesOfBlock(const NetworkPlan& plan) { return plan.options.keeps_record ? 4U : 2U; }
+
+// Marks of pairs of neurons, and the words that they become: of a sample and step.
+double marksOf(Choice choice) { return choice.columns / 2.0 + offeredStride(choice.columns) - choice.columns; }
 
 }  // namespace
 
@@ -201,13 +200,13 @@ Work workOf(const NetworkPlan& plan, std::size_t l) {
                .blocks = plan.num_blocks,
                .learns = options.keeps_record && !(is_readout && is_narrow),
                .scan = is_readout             ? 22.0
-                       : options.keeps_record ? 45.0
-                                              : 27.0,
+                       : options.keeps_record ? 38.0
+                                              : 20.0,
                .outputs = is_below && is_narrow && options.keeps_record ? options.outputs : 0,
                .heard = is_below ? static_cast<double>(plan.lists[l + 1].listed) : 0,
                .weight_bytes = options.half_weights ? 2U : 4U,
                .kept = (options.keeps_record || is_last ? 1U : 0U) + (keeps_second ? 1U : 0U),
-               .states = statesOfBlock(plan, l),
+               .states = statesOfBlock(plan),
                .home_rows = rowsAtHome(plan),
                .tiles = static_cast<double>(plan.num_tiles)};
   if (plan.num_blocks == 1 && !options.half_weights) {
@@ -253,6 +252,7 @@ Bytes bytesOf(const Work& work, Choice choice) {
   bytes.kept += numbers * kWord * states + kExchangeCode * ceilDivide(work.neurons, choice.columns);
   bytes.kept += double{kWord * kWorkers} * choice.columns * work.outputs;  // sums of workers
   bytes.buffer = std::max(bytes.buffer, readoutOf(work, choice).bytes / work.blocks);
+  bytes.kept += rowsOf(work, choice) / work.blocks * kWord * marksOf(choice);
   if (!work.recurrent) return bytes;
   // Lists of a loop stay as well; its products are by lists.
   const Bytes own = bytesOf(work, *work.recurrent, {choice.columns, choice.groups}, true);

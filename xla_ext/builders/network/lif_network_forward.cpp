@@ -1,10 +1,7 @@
 // The forward pass, layer by layer over a block of steps: currents, neurons over time, the lists of all rows.
 #include <popops/Reduce.hpp>
-#include <poputil/TileMapping.hpp>
 #include <poputil/VertexTemplates.hpp>
 
-#include "builders/layout/layer_costs.hpp"
-#include "builders/layout/placement.hpp"
 #include "builders/network/recurrent.hpp"
 #include "builders/network/rows.hpp"
 #include "builders/select_spikes.hpp"
@@ -46,8 +43,8 @@ class Forward {
     const Tensor current = addCurrents(l);
     if (plan_.layers[l].leaky) return addReadout(l, current);
     pass_.zeros.push_back(tensors.counts);
-    const Selectable selectable = addNeurons(l, current);
-    if (plan_.firesLists(l)) selectSpikes(l, selectable);
+    const Offered offered = addNeurons(l, current);
+    if (plan_.firesLists(l)) selectSpikes(l, offered);
     if (plan_.layers[l].recurrent) pass_.after.add(addLastSpikes(graph_, plan_, tensors_, l));
   }
 
@@ -91,58 +88,51 @@ class Forward {
     });
   }
 
-  Selectable addNeurons(std::size_t l, const Tensor& current) {
+  Offered addNeurons(std::size_t l, const Tensor& current) {
     const LayerPlan& layer = plan_.layers[l];
-    const bool second = layer.neuron.second_state, raises = layer.neuron.raises_threshold;
-    Selectable selectable = {addRowsOf(graph_, plan_, l, layer.tiles.columns, name("selectable", l)), {}};
-    if (second) selectable.raise = addRowsOf(graph_, plan_, l, raises ? layer.tiles.columns : 0, name("raise", l));
+    const unsigned columns = layer.tiles.columns;
+    const Offered offered = {
+        addRowsOf(graph_, plan_, l, offeredStride(columns), name("offered", l)),
+        addRowsOf(graph_, plan_, l, columns / 2, name("marks", l)).reinterpret(poplar::UNSIGNED_INT)};
     if (layer.recurrent) {
-      addRecurrentForward(graph_, plan_, tensors_, l, current, selectable, pass_);
-      return selectable;
+      addRecurrentForward(graph_, plan_, tensors_, l, current, offered, pass_);
+      return offered;
     }
     const poplar::ComputeSet set = addSet("neurons", l);
     forEachTile(plan_, l, [&](const LayerTile& at) {
-      addVertex(graph_, set, templateVertex("snnjax::LifScan", second), at.tile(),
-                neuronFields(at, tensors_, pass_.block, current, selectable), neuronStates(at));
+      addVertex(graph_, set, templateVertex("snnjax::LifScan", layer.neuron.second_state), at.tile(),
+                neuronFields(at, tensors_, pass_.block, current, offered), neuronStates(at));
     });
-    return selectable;
+    return offered;
   }
 
   // Each home lists its rows.
-  void selectSpikes(std::size_t l, const Selectable& from) {
+  void selectSpikes(std::size_t l, const Offered& from) {
     const ListPlan& list = plan_.lists[l + 1];
+    const unsigned neurons = plan_.layers[l].neurons, columns = plan_.layers[l].tiles.columns,
+                   stride = offeredStride(columns), share = neuronsOfShare(neurons);
     const Tensor dropped = addAtHomes(graph_, poplar::UNSIGNED_INT, list.homes, 1, name("dropped", l)).flatten();
     pass_.zeros.push_back(dropped);
-    const Tensor threshold = addRow(l, tensors_.layers[l].threshold),
-                 second_threshold = addRow(l, tensors_.layers[l].second_threshold);
-    const poplar::ComputeSet candidates = addSet("candidates", l), lists = addSet("lists", l);
-    const bool raises = plan_.layers[l].neuron.raises_threshold;
+    const poplar::ComputeSet marks = addSet("marks", l);
+    forEachTile(plan_, l, [&](const LayerTile& at) {
+      addVertex(graph_, marks, "snnjax::PackMarks", at.tile(),
+                {{"marks", at.ownRows(from.marks)}, {"offered", at.ownRows(from.rows)}},
+                {{"rows", at.rows()}, {"neurons", columns}, {"stride", stride}});
+    });
+    SelectionSets sets(graph_, "forward", std::to_string(l));
     for (const Home& home : list.homes) {
-      addSelection(graph_, {candidates, lists}, home.tile,
-                   {.rows = home.rows,
-                    .neurons = plan_.layers[l].neurons,
-                    .columns = plan_.layers[l].tiles.columns,
-                    .capacity = list.capacity,
-                    .v = ofHome(from.v, home),
-                    .raise = raises ? ofHome(from.raise, home) : Tensor(),
-                    .threshold = threshold,
-                    .second_threshold = second_threshold,
-                    .list = rowsOf(tensors_.lists[l + 1].lists, home),
-                    .dropped = rowsOf(dropped, home)},
-                   name("candidates", l));
+      sets.add({home.tile, home.rows, neurons, list.capacity, rowsOf(tensors_.lists[l + 1].lists, home),
+                rowsOf(dropped, home)},
+               templateVertex("snnjax::SelectMarked", UNSIGNED_SHORT), {{"offered", ofHome(from.rows, home)}},
+               {{"columns", columns},
+                {"stride", stride},
+                {"share_blocks", share / columns},
+                {"share_columns", share % columns}});
     }
+    pass_.body.add(sets.program());
     const Tensor all = dropped.reshape({plan_.options.batch, plan_.block_steps});
     popops::reduceWithOutput(graph_, all, tensors_.lists[l + 1].dropped, {1}, popops::Operation::ADD, pass_.after,
                              name("sum_dropped", l));
-  }
-
-  // [neurons] of all blocks, in parts on a few tiles: each home hears it in fewer messages.
-  Tensor addRow(std::size_t l, const Tensor& blocks) {
-    constexpr unsigned kLeast = 128;
-    const Tensor row = graph_.addVariable(poplar::FLOAT, {plan_.layers[l].paddedNeurons()}, name("thresholds", l));
-    poputil::mapTensorLinearly(graph_, row, kLeast, 2);
-    pass_.before.add(Copy(blocks.flatten(), row));
-    return row;
   }
 
   // Rows of a home from all blocks: [blocks, rows, columns].

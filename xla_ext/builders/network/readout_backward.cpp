@@ -22,7 +22,7 @@ class ReadoutBackward {
   // Of the last list, for the tiles that fired it: unsigned [blocks, words, batch * block_steps].
   Tensor addMasks() {
     const ListPlan& list = plan_.lists.back();
-    const unsigned blocks = below().tiles.count, columns = below().tiles.columns, words = maskWords(columns);
+    const unsigned blocks = below().tiles.count, columns = below().tiles.columns, words = markWords(columns);
     const Tensor masks =
         addAtHomes(graph_, poplar::UNSIGNED_INT, list.homes, std::size_t{blocks} * words, kName + "masks");
     const poplar::ComputeSet set = addSet("masks");

@@ -58,16 +58,18 @@ void forEachTile(const NetworkPlan& plan, std::size_t l, Add&& add) {
 
 std::vector<State> rowStates(const LayerTile& at, const ListPlan& list);
 
-// What the selection reads: rows of float [blocks, batch * block_steps * columns].
-struct Selectable {
-  poplar::Tensor v, raise;
+// What neurons offer to the homes of their lists (poplar_kernels/conventions.hpp): rows [blocks, batch * block_steps *
+// offeredStride(columns)], and marks of pairs of neurons [blocks, batch * block_steps * columns / 2] before they are
+// behind the membranes of these.
+struct Offered {
+  poplar::Tensor rows, marks;
 };
 // Of a vertex that advances a readout or neurons, with the currents of a block of steps, the number of which it reads.
 std::vector<Field> leakyFields(const LayerTile& at, const NetworkTensors& tensors, const Counter& block,
                                const poplar::Tensor& current);
 std::vector<State> leakyStates(const LayerTile& at);
 std::vector<Field> neuronFields(const LayerTile& at, const NetworkTensors& tensors, const Counter& block,
-                                const poplar::Tensor& current, const Selectable& selectable);
+                                const poplar::Tensor& current, const Offered& offered);
 std::vector<State> neuronStates(const LayerTile& at);
 
 struct Pass;
