@@ -29,6 +29,11 @@ constexpr unsigned kMaxShortNeurons = 65535;
 constexpr unsigned kShares = kListHeader - kStarts + 1;
 constexpr unsigned neuronsOfShare(unsigned num_neurons) { return (num_neurons + 2 * kShares - 1) / (2 * kShares) * 2; }
 
+// Masks of lists, for the tiles of the neurons: a word for each 16 neighbours. Its bit 31 - i says that neuron i is a
+// spike that the list keeps, its bit 15 - i that it is listed.
+constexpr unsigned kMaskNeurons = 16, kFirstKept = 1U << 31, kFirstListed = 1U << 15;
+constexpr unsigned maskWords(unsigned neurons) { return (neurons + kMaskNeurons - 1) / kMaskNeurons; }
+
 // Which of equal membranes a full list keeps: those whose ids come first by this hash, as in snnjax/_types.py. It is
 // the 32-bit finaliser of MurmurHash3 (Appleby 2011), a bijection: no two ids tie.
 inline unsigned hashOf(unsigned id) {

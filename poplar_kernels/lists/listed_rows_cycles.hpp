@@ -55,11 +55,10 @@ constexpr Slots dotListedRows(Slots count, unsigned columns, unsigned width) {
   return 5 + count * (9 + steps * (width < 4 ? 4 : 3));
 }
 
-// addToListedRows: the id's load, its comparison with the bound and the branch 3, address 1 but for one pair, a load
-// and a store for each pair with sums between them, one sum that waits for the last load, the branch; with values their
-// load and the products (aux).
+// addToListedRows: load and min of the id, address 1 but for one pair, a load and a store for each pair with sums
+// between them, one sum that waits for the last load, the branch; with values their load and the products (aux).
 constexpr Slots addOfId(Slots pairs, bool is_narrow, bool valued) {
-  return 3 + (is_narrow ? 0 : 1) + 2 * pairs + 1 + 1 + (valued ? 2 : 0);
+  return 2 + (is_narrow ? 0 : 1) + 2 * pairs + 1 + 1 + (valued ? 2 : 0);
 }
 
 constexpr Slots addToListedRows(Slots count, unsigned columns, bool valued) {

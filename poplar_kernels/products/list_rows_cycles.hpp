@@ -46,9 +46,13 @@ constexpr Slots denseEntry(bool valued) { return 7 + (valued ? 1 : 0); }
 // The entries of a worker: two loads, their bounds, their address.
 constexpr Slots kShareOfRow = 6;
 
-// RowsGradient: blocks of up to six pairs; each goes through the entries.
+// RowsGradient: a row: pointers to its record, gradients and values, where its own entries begin and end 4, their test
+// 2, the loop.
+constexpr Slots gradientRow(bool valued) { return 2 + (valued ? 1 : 0) + 4 + 2 + 1; }
+// Blocks of up to six pairs, each of which goes through the entries: pointers to these and to the columns, their
+// number.
 constexpr Slots addToPairs(Slots pairs, Slots entries, bool is_narrow, bool valued) {
-  const auto block = [&](Slots own) { return 5 + own + entries * addOfId(own, is_narrow, valued); };
+  const auto block = [&](Slots own) { return 4 + own + entries * addOfId(own, is_narrow, valued); };
   return pairs / 6 * block(6) + (pairs % 6 > 0 ? block(pairs % 6) : 0);
 }
 
@@ -99,8 +103,10 @@ std::uint64_t workerCycles(const RowsGradient<Id, valued>& vertex, unsigned work
   for (unsigned row = 0; row < vertex.rows; ++row) {
     const List<Id> list = {&vertex.lists[row * vertex.stride], vertex.capacity};
     const Range found = list.spikesOfWorker(worker);
-    slots += 8 + kShareOfRow +
-             addToPairs(vertex.neurons / 2, larger(found.last, found.first) - found.first, vertex.neurons == 2, valued);
+    slots += gradientRow(valued);
+    if (found.first < found.last) {
+      slots += addToPairs(vertex.neurons / 2, found.last - found.first, vertex.neurons == 2, valued);
+    }
   }
   return slots;
 }

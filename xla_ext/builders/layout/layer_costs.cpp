@@ -45,7 +45,7 @@ Load gradientOf(const Work& work, const Product& product, Choice choice) {
   const double matrix = (product.inputs + 1) * choice.columns, rows = rowsOf(work, choice);
   const double pairs = choice.columns / 2.0, blocks = std::ceil(pairs / 6);
   Load load;
-  load.slots += rows * (14 + 5 * blocks + pairs + kBusiest * product.listed / kWorkers * (6 * blocks + 2 * pairs));
+  load.slots += rows * (9 + 4 * blocks + pairs + kBusiest * product.listed / kWorkers * (5 * blocks + 2 * pairs));
   load.slots += matrix / 2 / kWorkers * 1.25;
   if (choice.groups == 1) return load;
   load.slots += matrix / choice.groups / 2 / kWorkers * (3 + 1.25 * choice.groups);
@@ -88,6 +88,16 @@ double inputOf(const Work& work, Choice choice) {
                                     : gradientOf(work, product, choice).cycles() + lists / kExchangeBytes;
   if (!product.sends_gradient) return cycles;
   return cycles + Load{rows_of_worker * (30 + product.listed * (9 + 3 * pairs)), bytes}.cycles();
+}
+
+// Of all steps: backward through a narrow readout, on the tiles of the neurons that it reads. Rows of masks and of its
+// gradients arrive; the rows of listed neurons are multiplied, and added up, in about as many parts as pairs.
+Load readoutOf(const Work& work, Choice choice) {
+  if (work.outputs == 0) return {};
+  const double rows = rowsOf(work, choice), words = maskWords(choice.columns), pairs = (work.outputs + 1) / 2;
+  const double listed = rows * work.heard * choice.columns / work.neurons / kWorkers;
+  return {rows / kWorkers * (6 + choice.columns + 5 * words) + listed * (22 + 11 * pairs),
+          rows * kWord * (words + work.outputs)};
 }
 
 // [m, k] times [k, n] on the matrix unit, as poplin is expected to divide it: partial sums are variables.
@@ -203,16 +213,22 @@ unsigned rowPartsOf(const Work& work, Choice choice) {
 Work workOf(const NetworkPlan& plan, std::size_t l) {
   const NetworkOptions& options = plan.options;
   const bool is_readout = l == options.layers.size(),
-             is_last = l + (options.outputs > 0 ? 0 : 1) == options.layers.size();
+             is_last = l + (options.outputs > 0 ? 0 : 1) == options.layers.size(),
+             is_narrow = options.outputs <= kNarrow, is_below = l + 1 == options.layers.size() && options.outputs > 0;
   const bool keeps_second = !is_readout && options.layers[l].neuron.second_state && plan.keepsSecond(l);
-  Work work = {.input = productOf(plan.lists[l], l > 0),
+  Work work = {.input = productOf(plan.lists[l], l > 0 && !(is_readout && is_narrow)),
                .units = {},
                .recurrent = {},
                .neurons = is_readout ? options.outputs : options.layers[l].neurons,
                .batch = options.batch,
                .block_steps = plan.block_steps,
                .blocks = plan.num_blocks,
-               .learns = options.keeps_record,
+               .learns = options.keeps_record && !(is_readout && is_narrow),
+               .scan = is_readout             ? 12.0
+                       : options.keeps_record ? 38.0
+                                              : 20.0,
+               .outputs = is_below && is_narrow && options.keeps_record ? options.outputs : 0,
+               .heard = is_below ? static_cast<double>(plan.lists[l + 1].listed) : 0,
                .weight_bytes = options.half_weights ? 2U : 4U,
                .kept = (options.keeps_record || is_last ? 1U : 0U) + (keeps_second ? 1U : 0U),
                .states = statesOfBlock(plan),
@@ -233,10 +249,11 @@ double cyclesOf(const Work& work, Choice choice) {
   const double numbers = std::ceil(samplesOf(work, choice.groups) * (choice.columns / 2.0) / kWorkers) * work.steps();
   const double supersteps = work.blocks * kSupersteps * kSuperstep;
   const double input = inputOf(work, choice);
-  if (!work.recurrent) return input + supersteps + kWorkers * (work.learns ? 70 : 20) * numbers;
+  const double readout = readoutOf(work, choice).cycles();
+  if (!work.recurrent) return input + readout + supersteps + kWorkers * work.scan * numbers;
   Load load = work.learns ? gradientOf(work, *work.recurrent, choice) : Load();
   load.bytes += (work.recurrent->inputs + 1) * choice.columns * static_cast<double>(work.weight_bytes);
-  return input + load.cycles() + supersteps + work.steps() * stepOf(work, *work.recurrent, choice);
+  return input + readout + load.cycles() + supersteps + work.steps() * stepOf(work, *work.recurrent, choice);
 }
 
 Bytes unitBytesOf(const Work& work, Choice choice) {
@@ -259,6 +276,8 @@ Bytes bytesOf(const Work& work, Choice choice) {
   bytes.buffer = std::max(bytes.buffer, unit.buffer);
   bytes.kept += numbers * kWord * states + kExchangeCode * ceilDivide(work.neurons, choice.columns);
   bytes.kept += rowsOf(work, choice) / work.blocks * kWord * marksOf(choice);
+  bytes.kept += double{kWord * kWorkers} * choice.columns * work.outputs;  // sums of workers
+  bytes.buffer = std::max(bytes.buffer, readoutOf(work, choice).bytes / work.blocks);
   if (!work.recurrent) return bytes;
   // Lists of a loop stay as well; its products are by lists.
   const Bytes own = bytesOf(work, *work.recurrent, {choice.columns, choice.groups}, true);

@@ -40,7 +40,10 @@ struct Work {
   std::vector<Unit> units;  // for each share, where the unit may take them
   std::optional<Product> recurrent;
   unsigned neurons, batch, block_steps, blocks;
-  bool learns;
+  bool learns;       // also backward; a narrow readout's is that of the neurons below
+  double scan;       // slots of a pair of neurons in a step
+  unsigned outputs;  // of a narrow readout of these neurons, 0 if there is none, and the neurons that it hears
+  double heard;
   // Numbers for each neuron, sample and step: of all steps, and of a block. Rows of a list at a home.
   std::size_t weight_bytes, kept, states, home_rows;
   double tiles;  // of the device

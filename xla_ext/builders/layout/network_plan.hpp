@@ -73,6 +73,10 @@ struct ListPlan {
   std::vector<Home> sample_homes;
 };
 
+// A readout of at most so many outputs is narrow: its backward pass runs on the tiles of the neurons that it reads,
+// each of which hears the gradients of all outputs.
+constexpr unsigned kNarrow = 32;
+
 struct LayerPlan {
   bool leaky = false;      // the readout
   bool recurrent = false;  // also reads the lists that it fires
@@ -93,6 +97,7 @@ struct LayerPlan {
     return tiles.first + static_cast<unsigned>(block * sample_groups.size() + group);
   }
   unsigned paddedNeurons() const { return tiles.count * tiles.columns; }
+  bool isNarrow() const { return leaky && neurons <= kNarrow; }
 };
 
 // The tiles that a layer does not have, for each of its blocks: whole pairs, which receive together.

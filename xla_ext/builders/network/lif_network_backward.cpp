@@ -30,6 +30,10 @@ class Backward {
       startAtZero(l);
       const Tensor g_current = addNeurons(l, g_spikes);
       if (!plan_.layers[l].leaky) addFirstStates(l);
+      if (plan_.layers[l].isNarrow()) {
+        g_spikes = addReadoutBackward(graph_, plan_, tensors_, cotangents_, g_current, pass_);
+        continue;
+      }
       addWeights(l, g_current);
       if (l == 0 && !plan_.options.inputs_gradient) break;
       const Tensor values = addListGradient(l, g_current);

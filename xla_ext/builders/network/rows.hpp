@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 
 #include "builders/network/counter.hpp"
 #include "builders/network/lif_network.hpp"
@@ -81,6 +82,8 @@ std::vector<Field> neuronFields(const LayerTile& at, const NetworkTensors& tenso
                                 const poplar::Tensor& current, const Offered& offered);
 std::vector<State> neuronStates(const LayerTile& at);
 
+struct Pass;
+
 // Likewise backward, without the gradients of spikes that a vertex of neurons reads, or of outputs.
 std::vector<Field> leakyGradientFields(const LayerTile& at, const NetworkTensors& tensors,
                                        const NetworkCotangents& cotangents, const Counter& block,
@@ -133,6 +136,13 @@ class WeightsGradient {
   std::string what_;
   std::vector<poplar::Tensor> of_groups_;
 };
+
+// Backward through a narrow readout, on the tiles of the neurons that it reads: from the gradients of its currents to
+// those of its weights and of the neurons' spikes, [blocks, batch * block_steps * columns].
+poplar::Tensor addReadoutBackward(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,
+                                  const NetworkCotangents& cotangents, const poplar::Tensor& g_current, Pass& pass);
+// The gradient of its weights where it is made: [blocks of the readout, (inputs + 1) * columns].
+poplar::Tensor addReadoutGradient(poplar::Graph& graph, const NetworkPlan& plan, const std::string& name);
 
 // Where a gradient of a layer's matrix is made before it goes to `to`: there, if each of a block's tiles has a part of
 // it.

@@ -405,6 +405,7 @@ std::vector<Proposal> proposalsFor(const std::vector<LayerArrays>& layers, const
   };
   for (std::size_t l = 0; l < network.layers.size(); ++l) {
     const builders::LayerPlan& layer = network.layers[l];
+    if (layer.isNarrow()) continue;  // few tiles would have to send, or receive, all of it
     propose(layer, layer.inputs, layers[l].weights());
     propose(layer, layer.neurons, layers[l].recurrent());
   }

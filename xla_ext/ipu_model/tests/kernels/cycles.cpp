@@ -37,9 +37,9 @@ static_assert(dotListedRows(14, 2, 4) == 5 + 1 + 14 * 7);  // ldz16, min, ld64, 
 static_assert(dotListedRows(14, 6, 4) == 5 + 3 + 14 * (2 + 1 + 5 + 4));
 static_assert(dotListedRows(14, 10, 4) == 5 + 14 * (9 + 5 * 3));
 // ldz16, compare, branch, ld64, add, st64, branch
-static_assert(addToListedRows(14, 2, false) == 6 + 14 * 7);
-static_assert(addToListedRows(14, 2, true) == 6 + 14 * 9);    // besides: the value's load and the product
-static_assert(addToListedRows(14, 4, false) == 7 + 14 * 10);  // the row's product, and a second load and store
+static_assert(addToListedRows(14, 2, false) == 6 + 14 * 6);
+static_assert(addToListedRows(14, 2, true) == 6 + 14 * 8);    // besides: the value's load and the product
+static_assert(addToListedRows(14, 4, false) == 7 + 14 * 9);  // the row's product, and a second load and store
 static_assert(numBelow(0) == 4 && numBelow(14) == 4 + 4 * 7);
 
 // Neurons.

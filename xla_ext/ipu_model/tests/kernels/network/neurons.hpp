@@ -88,7 +88,9 @@ inline States scanned(const ipu_model::CodeletLibrary& library, const Problem& p
 inline std::vector<std::string> setGradient(Alone& vertex, const Problem& p, const States& states, bool learns) {
   Draw draw(5);
   p.setCommon(vertex, {"decay", "gain", "threshold"});
-  vertex.edge("second_threshold", p.constants.at("bias")).edge("g_counts", draw.row(kBatch * p.n));
+  std::vector<float> g_counts = draw.row(kBatch * p.n);
+  g_counts[0] = g_counts[1] = 0.0f;  // of a pair
+  vertex.edge("second_threshold", p.constants.at("bias")).edge("g_counts", g_counts);
   vertex.edge("membranes", states.v).edge("g_v", std::vector<float>(kBatch * p.n));
   vertex.edge("g_last", draw.row(kBatch * p.n)).edge("g_bias", std::vector<float>(kBatch * p.n));
   vertex.state("surrogate", p.kind.surrogate).state("detach_reset", p.kind.detach).state("slope", 2.0f);
