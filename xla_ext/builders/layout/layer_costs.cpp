@@ -53,16 +53,32 @@ Load gradientOf(const Work& work, const Product& product, Choice choice) {
   return load;
 }
 
+// Values of 0 aside, the lists of a group's rows.
+double listBytes(const Work& work, Choice choice) {
+  const double values = work.input.valued ? kWord * static_cast<double>(work.input.capacity) : 0;
+  return rowsOf(work, choice) * (2.0 * static_cast<double>(work.input.record) + values);
+}
+double weightBytes(const Work& work, Choice choice) {
+  return (work.input.inputs + 1) * choice.columns * static_cast<double>(work.weight_bytes);
+}
+
+// Of all steps: the currents of the inputs, whose rows are summed in so many parts. Pairs of tiles receive the weights
+// together where none has them before and none is left over.
+Load currentsOf(const Work& work, Choice choice, unsigned parts) {
+  const double pairs = choice.columns / 2.0, blocks = std::ceil(pairs / 4);
+  const double entry = 4 * blocks + pairs + (work.input.valued ? 3 * blocks : 0);
+  const double rows = parts == 1 ? rowsOfWorker(work, choice) : std::ceil(rowsOf(work, choice) / parts / kWorkers);
+  return {rows * (20 + 5 * blocks + work.input.listed * entry),
+          listBytes(work, choice) / parts +
+              weightBytes(work, choice) / (parts > 1 && parts * choice.groups % 2 == 0 ? 2 : 1)};
+}
+
 // Of all steps: the currents of the inputs and their gradients.
 double inputOf(const Work& work, Choice choice) {
   const Product& product = work.input;
-  const double pairs = choice.columns / 2.0, blocks = std::ceil(pairs / 4);
-  const double rows_of_worker = rowsOfWorker(work, choice);
-  const double entry = 4 * blocks + pairs + (product.valued ? 3 * blocks : 0);
-  const double values = product.valued ? kWord * static_cast<double>(product.capacity) : 0,
-               lists = rowsOf(work, choice) * (2.0 * static_cast<double>(product.record) + values),
-               bytes = lists + (product.inputs + 1) * choice.columns * static_cast<double>(work.weight_bytes);
-  const Load currents = {rows_of_worker * (20 + 5 * blocks + product.listed * entry), bytes};
+  const double pairs = choice.columns / 2.0, lists = listBytes(work, choice);
+  const double rows_of_worker = rowsOfWorker(work, choice), bytes = lists + weightBytes(work, choice);
+  const Load currents = currentsOf(work, choice, rowPartsOf(work, choice));
   // For the unit weights leave the tiles of the layer, and their gradient comes back, row by row.
   constexpr double kMessage = 3;
   const double moved = product.inputs * (choice.columns + kMessage) / choice.groups;
@@ -185,6 +201,15 @@ std::size_t rowsAtHome(const NetworkPlan& plan) { return ceilDivide(plan.blockRo
 
 unsigned samplesOf(const Work& work, unsigned groups) { return ceilDivide(work.batch, groups); }
 
+unsigned rowPartsOf(const Work& work, Choice choice) {
+  if (work.blocks > 1 || choice.currents_on_unit) return 1;
+  const unsigned others = othersOf(work.neurons, choice.columns, choice.groups, static_cast<unsigned>(work.tiles)),
+                 rows = samplesOf(work, choice.groups) * work.block_steps,
+                 parts = ceilDivide(rows, ceilDivide(rows, std::max(1U, std::min(rows, others / choice.groups))));
+  const bool pays = parts > 1 && currentsOf(work, choice, parts).cycles() < currentsOf(work, choice, 1).cycles();
+  return pays ? parts : 1;
+}
+
 Work workOf(const NetworkPlan& plan, std::size_t l) {
   const NetworkOptions& options = plan.options;
   const bool is_readout = l == options.layers.size(),
@@ -199,7 +224,7 @@ Work workOf(const NetworkPlan& plan, std::size_t l) {
                .block_steps = plan.block_steps,
                .blocks = plan.num_blocks,
                .learns = options.keeps_record && !(is_readout && is_narrow),
-               .scan = is_readout             ? 22.0
+               .scan = is_readout             ? 12.0
                        : options.keeps_record ? 38.0
                                               : 20.0,
                .outputs = is_below && is_narrow && options.keeps_record ? options.outputs : 0,
@@ -250,9 +275,9 @@ Bytes bytesOf(const Work& work, Choice choice) {
   bytes.kept += unit.kept;
   bytes.buffer = std::max(bytes.buffer, unit.buffer);
   bytes.kept += numbers * kWord * states + kExchangeCode * ceilDivide(work.neurons, choice.columns);
+  bytes.kept += rowsOf(work, choice) / work.blocks * kWord * marksOf(choice);
   bytes.kept += double{kWord * kWorkers} * choice.columns * work.outputs;  // sums of workers
   bytes.buffer = std::max(bytes.buffer, readoutOf(work, choice).bytes / work.blocks);
-  bytes.kept += rowsOf(work, choice) / work.blocks * kWord * marksOf(choice);
   if (!work.recurrent) return bytes;
   // Lists of a loop stay as well; its products are by lists.
   const Bytes own = bytesOf(work, *work.recurrent, {choice.columns, choice.groups}, true);

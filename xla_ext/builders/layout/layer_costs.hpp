@@ -67,6 +67,8 @@ Work workOf(const NetworkPlan& plan, std::size_t l);
 // Rows of a list at each home.
 std::size_t rowsAtHome(const NetworkPlan& plan);
 unsigned samplesOf(const Work& work, unsigned groups);
+// In how many parts the rows of each tile are summed (LayerPlan::row_parts).
+unsigned rowPartsOf(const Work& work, Choice choice);
 
 // Of all steps, forward and, if it learns, backward: those of a tile.
 double cyclesOf(const Work& work, Choice choice);

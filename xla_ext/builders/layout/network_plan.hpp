@@ -90,6 +90,8 @@ struct LayerPlan {
   TileRange tiles;        // of the first group, if there were no others
   // Block p of the weights works for group g on tile p * groups + g of the layer.
   std::vector<SampleGroup> sample_groups;
+  // Where a layer has few tiles, the currents of its rows are summed in so many parts on others.
+  unsigned row_parts = 1;
 
   unsigned tileOf(std::size_t block, std::size_t group) const {
     return tiles.first + static_cast<unsigned>(block * sample_groups.size() + group);
@@ -97,6 +99,12 @@ struct LayerPlan {
   unsigned paddedNeurons() const { return tiles.count * tiles.columns; }
   bool isNarrow() const { return leaky && neurons <= kNarrow; }
 };
+
+// The tiles that a layer does not have, for each of its blocks: whole pairs, which receive together.
+constexpr unsigned othersOf(unsigned neurons, unsigned columns, unsigned groups, unsigned num_tiles) {
+  const unsigned blocks = ceilDivide(neurons, columns), own = (blocks * groups + 1) / 2 * 2;
+  return own < num_tiles ? (num_tiles - own) / blocks / 2 * 2 : 0;
+}
 
 struct NetworkPlan {
   NetworkOptions options;

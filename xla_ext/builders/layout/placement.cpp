@@ -77,6 +77,7 @@ LayerPlan layerOf(const NetworkPlan& plan, std::size_t l, const Work& work, Choi
   layer.gradient_on_unit = choice.gradient_on_unit;
   layer.unit_share = kUnitShares[choice.share];
   layer.tiles = {0, ceilDivide(work.neurons, choice.columns), choice.columns};
+  layer.row_parts = rowPartsOf(work, choice);
   const unsigned each = samplesOf(work, choice.groups);
   for (unsigned first = 0; first < work.batch; first += each) {
     layer.sample_groups.push_back({first, std::min(each, work.batch - first)});

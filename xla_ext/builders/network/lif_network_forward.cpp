@@ -63,19 +63,26 @@ class Forward {
 
   Tensor addCurrents(std::size_t l) {
     const bool valued = plan_.lists[l].valued;
-    const Tensor current = addRowsOf(graph_, plan_, l, plan_.layers[l].tiles.columns, name("current", l));
+    const unsigned columns = plan_.layers[l].tiles.columns;
     if (plan_.layers[l].currents_on_unit) {
+      const Tensor current = addRowsOf(graph_, plan_, l, columns, name("current", l));
       pass_.body.add(addUnitCurrents(graph_, plan_, tensors_, l, current));
       return current;
     }
+    const Tensor current = graph_.addVariable(
+        poplar::FLOAT, {plan_.layers[l].tiles.count, std::size_t{plan_.blockRows()} * columns}, name("current", l));
     const std::string type = templateVertex("snnjax::RowsCurrent", weightsType(plan_), UNSIGNED_SHORT, valued);
     const poplar::ComputeSet set = addSet("currents", l);
     forEachTile(plan_, l, [&](const LayerTile& at) {
-      std::vector<Field> fields = {{"lists", at.fromHomes(tensors_.lists[l].lists)},
-                                   {"weights", at.weights(tensors_.layers[l])},
-                                   {"current", at.ownRows(current)}};
-      if (valued) fields.push_back({"values", at.fromHomes(tensors_.lists[l].values)});
-      addVertex(graph_, set, type, at.tile(), fields, rowStates(at, plan_.lists[l]));
+      for (const RowPart& part : rowPartsOf(at)) {
+        const Tensor sums = part.of(at.ownRows(current), at.rows());
+        graph_.setTileMapping(sums, part.tile);
+        std::vector<Field> fields = {{"lists", part.of(at.fromHomes(tensors_.lists[l].lists), at.rows())},
+                                     {"weights", at.weights(tensors_.layers[l])},
+                                     {"current", sums}};
+        if (valued) fields.push_back({"values", part.of(at.fromHomes(tensors_.lists[l].values), at.rows())});
+        addVertex(graph_, set, type, part.tile, fields, rowStates(at, plan_.lists[l], part.count));
+      }
     });
     return current;
   }

@@ -48,6 +48,15 @@ struct LayerTile {
   poplar::Tensor weights(const LayerTensors& tensors) const;
 };
 
+// Some of the rows of a tile, and where their currents are summed.
+struct RowPart {
+  unsigned tile = 0, first = 0, count = 0;
+
+  // Of what a tile has for each of its `rows` rows.
+  poplar::Tensor of(const poplar::Tensor& all, unsigned rows) const;
+};
+std::vector<RowPart> rowPartsOf(const LayerTile& at);
+
 // Calls add(LayerTile) for all tiles of a layer.
 template <typename Add>
 void forEachTile(const NetworkPlan& plan, std::size_t l, Add&& add) {
@@ -57,6 +66,7 @@ void forEachTile(const NetworkPlan& plan, std::size_t l, Add&& add) {
 }
 
 std::vector<State> rowStates(const LayerTile& at, const ListPlan& list);
+std::vector<State> rowStates(const LayerTile& at, const ListPlan& list, unsigned rows);  // of so many
 
 // What neurons offer to the homes of their lists (poplar_kernels/conventions.hpp): rows [blocks, batch * block_steps *
 // offeredStride(columns)], and marks of pairs of neurons [blocks, batch * block_steps * columns / 2] before they are
