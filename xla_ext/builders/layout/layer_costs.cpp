@@ -223,6 +223,7 @@ Work workOf(const NetworkPlan& plan, std::size_t l) {
                .batch = options.batch,
                .block_steps = plan.block_steps,
                .blocks = plan.num_blocks,
+               .gathers = !plan.lists[l].valued && !(is_readout && is_narrow),
                .learns = options.keeps_record && !(is_readout && is_narrow),
                .scan = is_readout             ? 12.0
                        : options.keeps_record ? 38.0

@@ -14,7 +14,8 @@ Tensor addRowsOf(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l, s
 }
 
 Part partOf(const LayerPlan& layer, std::size_t elements, std::size_t group) {
-  const std::size_t groups = layer.sample_groups.size(), each = (elements + 2 * groups - 1) / (2 * groups) * 2;
+  const std::size_t columns = layer.tiles.columns, groups = layer.sample_groups.size();
+  const std::size_t each = (elements / columns + groups - 1) / groups * columns;
   return {std::min(elements, group * each), std::min(elements, (group + 1) * each)};
 }
 
@@ -85,6 +86,26 @@ std::vector<State> rowStates(const LayerTile& at, const ListPlan& list, unsigned
           {"capacity", list.capacity},
           {"num_inputs", list.num_neurons},
           {"neurons", at.layer().tiles.columns}};
+}
+
+Tensor maskLists(poplar::Graph& graph, poplar::ComputeSet set, const ListPlan& list, const Tensor& lists,
+                 unsigned columns, const std::string& name) {
+  const unsigned blocks = ceilDivide(list.num_neurons, columns), words = markWords(columns);
+  const Tensor masks = addAtHomes(graph, poplar::UNSIGNED_INT, list.homes, std::size_t{blocks} * words, name);
+  std::vector<Tensor> rows;
+  for (const Home& home : list.homes) {
+    const Tensor own = rowsOf(masks, home);
+    addVertex(graph, set, poputil::templateVertex("snnjax::MaskLists", poplar::UNSIGNED_SHORT), home.tile,
+              {{"list", rowsOf(lists, home)}, {"masks", own}},
+              {{"rows", home.rows},
+               {"stride", list.stride},
+               {"capacity", list.capacity},
+               {"columns", columns},
+               {"blocks", blocks},
+               {"num_neurons", list.num_neurons}});
+    rows.push_back(own.flatten().reshape({blocks, words, home.rows}));
+  }
+  return poplar::concat(rows, 2);
 }
 
 poplar::program::Sequence copyWeights(const NetworkTensors& tensors) {

@@ -1,0 +1,150 @@
+// The gradient of weights gathered by input. A tile of a block of neurons takes a part of the inputs, hears the
+// gradients of the currents of all groups, and adds up the rows in which each input fires: nothing is summed over
+// groups.
+#include <algorithm>
+#include <popops/ElementWise.hpp>
+#include <popops/Reduce.hpp>
+#include <poputil/VertexTemplates.hpp>
+
+#include "builders/network/rows.hpp"
+
+namespace snnjax::builders {
+namespace {
+
+using poplar::Tensor;
+using poplar::UNSIGNED_INT;
+using poplar::program::Execute;
+using poplar::program::RepeatWhileTrue;
+using poplar::program::Sequence;
+
+constexpr unsigned kBits = 32;  // of a word
+
+class GatheredGradient {
+ public:
+  GatheredGradient(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l)
+      : graph_(graph),
+        plan_(plan),
+        l_(l),
+        rows_(plan.blockRows()),
+        words_(ceilDivide(rows_, kBits)),
+        level_(graph, plan.num_tiles, 0, name("level")) {}
+
+  // Lists of layers name nobody twice; a user's events may.
+  Sequence add(const Tensor& lists, const Tensor& g_current, const Tensor& g_weights) {
+    const Tensor masks = addMasks(lists);
+    addSums(addRecords(addTurned(masks)), g_current, g_weights);
+    Sequence program({level_.reset(), once_});
+    if (NetworkPlan::isMade(l_)) return program;
+    const poplar::ComputeSet next = graph_.addComputeSet(name("level"));
+    level_.advance(graph_, next, 0, plan_.num_tiles, 1);
+    Sequence ask;
+    const Tensor most = popops::reduce(graph_, more_.flatten(), poplar::UNSIGNED_INT, {0}, popops::Operation::MAX, ask,
+                                       name("comes_again"));
+    const Tensor zero = graph_.addConstant(poplar::UNSIGNED_INT, {}, 0U, name("zero"));
+    graph_.setTileMapping(zero, 0);
+    const Tensor any = popops::neq(graph_, most, zero, ask, name("comes_again"));
+    program.add(RepeatWhileTrue(ask, any, Sequence({Execute(next), once_})));
+    return program;
+  }
+
+ private:
+  const LayerPlan& layer() const { return plan_.layers[l_]; }
+  unsigned inputs() const { return layer().inputs; }
+  std::string name(const char* what) const { return "backward/" + std::string(what) + std::to_string(l_); }
+  poplar::ComputeSet addSet(const char* what) {
+    const poplar::ComputeSet set = graph_.addComputeSet(name(what));
+    once_.add(Execute(set));
+    return set;
+  }
+
+  // At the homes, a bit for each input: [words of a row, rows].
+  Tensor addMasks(const Tensor& lists) {
+    const ListPlan& list = plan_.lists[l_];
+    const unsigned words = ceilDivide(inputs(), kBits);
+    const Tensor masks = addAtHomes(graph_, UNSIGNED_INT, list.homes, words, name("masks"));
+    more_ = graph_.addVariable(UNSIGNED_INT, {list.homes.size(), kShares}, name("more"));
+    const poplar::ComputeSet set = addSet("masks");
+    std::vector<Tensor> rows;
+    for (std::size_t h = 0; h < list.homes.size(); ++h) {
+      const Home& home = list.homes[h];
+      graph_.setTileMapping(more_[h], home.tile);
+      rows.push_back(rowsOf(masks, home).flatten().reshape({words, home.rows}));
+      addVertex(
+          graph_, set, poputil::templateVertex("snnjax::MaskSpikes", poplar::UNSIGNED_SHORT), home.tile,
+          {{"list", rowsOf(lists, home)}, {"masks", rows.back()}, {"more", more_[h]}, {"level", level_.at(home.tile)}},
+          {{"rows", home.rows},
+           {"stride", list.stride},
+           {"capacity", list.capacity},
+           {"words", words},
+           {"num_inputs", inputs()}});
+    }
+    return poplar::concat(rows, 1);
+  }
+
+  // By input, a bit for each row: [inputs, words], in parts of 32 inputs and 32 rows over all tiles.
+  Tensor addTurned(const Tensor& masks) {
+    const poplar::ComputeSet set = addSet("turned");
+    const std::size_t blocks = masks.dim(0), parts = blocks * words_;
+    const Tensor turned = graph_.addVariable(UNSIGNED_INT, {blocks, words_, kBits}, name("turned"));
+    for (std::size_t part = 0; part < parts; ++part) {
+      const std::size_t block = part / words_, word = part % words_;
+      const auto tile =
+          static_cast<unsigned>(parts <= plan_.num_tiles ? part * plan_.num_tiles / parts : part % plan_.num_tiles);
+      const std::size_t first = word * kBits, last = std::min<std::size_t>(rows_, first + kBits);
+      graph_.setTileMapping(turned[block][word], tile);
+      addVertex(graph_, set, "snnjax::TurnMasks", tile,
+                {{"masks", masks[block].slice(first, last)}, {"turned", turned[block][word]}},
+                {{"rows", static_cast<unsigned>(last - first)}});
+    }
+    return turned.dimShuffle({0, 2, 1}).reshape({blocks * kBits, words_}).slice(0, inputs());
+  }
+
+  // By input, the rows in which it fires: [inputs, 1 + words], over all tiles.
+  Tensor addRecords(const Tensor& turned) {
+    const std::vector<Home> homes = spreadRows(inputs(), plan_.num_tiles);
+    const Tensor records = addAtHomes(graph_, UNSIGNED_INT, homes, 1 + words_, name("rows_of_inputs"));
+    const poplar::ComputeSet set = addSet("rows_of_inputs");
+    for (const Home& home : homes) {
+      addVertex(graph_, set, "snnjax::ListRows", home.tile,
+                {{"turned", rowsOf(turned, home)}, {"records", rowsOf(records, home)}},
+                {{"inputs", home.rows}, {"words", words_}});
+    }
+    return records;
+  }
+
+  // Each tile sums for its part of the inputs.
+  void addSums(const Tensor& records, const Tensor& g_current, const Tensor& g_weights) {
+    const poplar::ComputeSet set = addSet("weights");
+    const std::size_t columns = layer().tiles.columns;
+    forEachTile(plan_, l_, [&](const LayerTile& at) {
+      const Part part = partOf(layer(), inputs() * columns, at.group);
+      if (part.first == part.last) return;
+      const std::size_t first = part.first / columns, last = part.last / columns;
+      addVertex(graph_, set, "snnjax::GatherGradient", at.tile(),
+                {{"records", records.slice(first, last)},
+                 {"g_current", g_current[at.block]},
+                 {"g_weights", g_weights[at.block].slice(part.first, part.last)}},
+                {{"inputs", static_cast<unsigned>(last - first)},
+                 {"words", words_},
+                 {"rows", rows_},
+                 {"neurons", static_cast<unsigned>(columns)}});
+    });
+  }
+
+  poplar::Graph& graph_;
+  const NetworkPlan& plan_;
+  std::size_t l_;
+  unsigned rows_, words_;  // rows of a block of all samples, words of bits for them
+  Counter level_;
+  Tensor more_;
+  Sequence once_;
+};
+
+}  // namespace
+
+Sequence addGatheredGradient(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,
+                             std::size_t l, const Tensor& g_current, const Tensor& g_weights) {
+  return GatheredGradient(graph, plan, l).add(tensors.lists[l].lists, g_current, g_weights);
+}
+
+}  // namespace snnjax::builders
