@@ -10,25 +10,21 @@ namespace snnjax {
 constexpr unsigned kBits = 32;  // of a word; the first one is the highest
 
 // The spikes of lists as bits. A list may name an input several times: those that it has named `level` times before are
-// marked, and `more` says whether any comes again. Workers share words.
+// marked. Workers share words; the last one, whose share is the smallest, says whether any comes again.
 template <class Id>
 class MaskSpikes : public poplar::MultiVertex {
  public:
   In<Id> list;          // [rows, stride], records, ids of spikes ascending
   Out<unsigned> masks;  // [words, rows], a word for 32 inputs
-  Out<unsigned> more;   // [workers]
+  poplar::Output<unsigned> more;
   poplar::Input<unsigned> level;
   unsigned rows, stride, capacity, words, num_inputs;
 
   bool compute(unsigned worker) {
     const Range own = quickShareOf(words, worker);
     for (unsigned i = own.first * rows; i < own.last * rows; ++i) masks[i] = 0;
-    bool comes_again = false;
-    for (unsigned b = 0; b < rows; ++b) {
-      const List<Id> from = {&list[b * stride], capacity};
-      comes_again |= mark(b, from.ids(), from.spikes(), inputsOf(own));
-    }
-    more[worker] = comes_again ? 1 : 0;
+    for (unsigned b = 0; b < rows; ++b) mark(b, spikesOf(b), inputsOf(own));
+    if (worker + 1 == numWorkers()) *more = comesAgain() ? 1 : 0;
     return true;
   }
   Range inputsOf(Range of_words) const {
@@ -36,18 +32,50 @@ class MaskSpikes : public poplar::MultiVertex {
   }
 
  private:
-  bool mark(unsigned b, const Id* ids, unsigned count, Range own) {
-    bool comes_again = false;
+  struct Spikes {
+    const Id* ids;
+    unsigned count;
+  };
+  Spikes spikesOf(unsigned b) const {
+    const List<Id> from = {&list[b * stride], capacity};
+    return {from.ids(), from.spikes()};
+  }
+
+  void mark(unsigned b, Spikes spikes, Range own) {
     unsigned before = ~0U, times = 0;
-    for (unsigned k = numBelow(ids, count, own.first); k < count; ++k) {
-      const auto id = static_cast<unsigned>(ids[k]);
+    for (unsigned k = numBelow(spikes.ids, spikes.count, own.first); k < spikes.count; ++k) {
+      const auto id = static_cast<unsigned>(spikes.ids[k]);
       if (id - own.first >= own.last - own.first) break;  // of the next worker, or in disorder
       times = id == before ? times + 1 : 0;
       before = id;
       if (times == *level) masks[id / kBits * rows + b] |= kFirstMark >> id % kBits;
-      comes_again |= times > *level;
     }
-    return comes_again;
+  }
+
+  bool comesAgain() const {
+    const unsigned back = *level + 1;
+    bool found = false;
+    for (unsigned b = 0; b < rows; ++b) {
+      const Spikes spikes = spikesOf(b);
+      for (unsigned k = back; k < spikes.count; ++k) found |= spikes.ids[k] == spikes.ids[k - back];
+    }
+    return found;
+  }
+};
+
+// Whether any word is not 0.
+template <class T>
+class AnyWord : public poplar::Vertex {
+ public:
+  In<unsigned> in;  // [count]
+  poplar::Output<T> any;
+  unsigned count;
+
+  bool compute() {
+    unsigned all = 0;
+    for (unsigned i = 0; i < count; ++i) all |= in[i];
+    *any = all != 0;
+    return true;
   }
 };
 
@@ -132,5 +160,7 @@ class GatherGradient : public poplar::MultiVertex {
 };
 
 template class MaskSpikes<unsigned short>;
+template class AnyWord<unsigned>;
+template class AnyWord<bool>;
 
 }  // namespace snnjax

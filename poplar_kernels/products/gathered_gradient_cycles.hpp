@@ -11,6 +11,8 @@ namespace snnjax {
 
 template <class Id>
 class MaskSpikes;
+template <class T>
+class AnyWord;
 class TurnMasks;
 class ListRows;
 class GatherGradient;
@@ -25,18 +27,27 @@ inline Slots bitsOfMask(unsigned mask) { return static_cast<Slots>(std::popcount
 }  // namespace cycles
 
 // Zeros, a word each; a row: its record, the search, an id that is too large 5; an id: its load, range 3, how often it
-// came before 4, the comparisons 4, its word and bit 4, load, or, store, the loop.
+// came before 3, the comparison 2, its word and bit 4, load, or, store, the loop. Whether any comes again: two loads,
+// the comparison, or and branch for each.
 template <class Id>
 std::uint64_t workerCycles(const MaskSpikes<Id>& vertex, unsigned worker) {
   using namespace cycles;
   const Range words = quickShareOf(vertex.words, worker), own = vertex.inputsOf(words);
-  Slots slots = entry(9, false) + 4 + Slots{words.last - words.first} * vertex.rows * 2;
+  const bool is_last = worker + 1 == vertex.numWorkers();
+  Slots slots = entry(9, false) + 6 + Slots{words.last - words.first} * vertex.rows * 2;
   for (unsigned b = 0; b < vertex.rows; ++b) {
     const List<Id> list = {&vertex.list[b * vertex.stride], vertex.capacity};
     const Range found = entriesWithin(list.ids(), list.spikes(), own);
-    slots += 8 + kRecordHeader + numBelow(list.spikes()) + 5 + Slots{found.last - found.first} * 20;
+    slots += 8 + kRecordHeader + numBelow(list.spikes()) + 5 + Slots{found.last - found.first} * 17 +
+             (is_last ? 6 + Slots{list.spikes()} * 5 : 0);
   }
   return slots;
+}
+
+// A load, or and branch for each; a byte is stored by its word.
+template <class T>
+std::uint64_t workerCycles(const AnyWord<T>& vertex, unsigned) {
+  return cycles::entry(3, false) + 3 * cycles::Slots{vertex.count} + 2 + cycles::store(sizeof(T));
 }
 
 // Own inputs 8, zeros; a row: load, mask, test, its bit and the branch; an input: address, load, or, store.
