@@ -126,36 +126,41 @@ class ListRows : public poplar::MultiVertex {
   }
 };
 
-// g_weights[i] += the sum of g_current over the rows of input i. Workers share inputs.
+// g_weights[i] = the sum of g_current over the rows of input i; it is added where others came before, in blocks of
+// steps or at lower levels. Workers share inputs.
 class GatherGradient : public poplar::MultiVertex {
  public:
   In<unsigned> records;    // [inputs, 1 + words], of ListRows
   In<float> g_current;     // [rows, neurons]
   InOut<float> g_weights;  // [inputs, neurons]
+  poplar::Input<unsigned> level;
   unsigned inputs, words, rows, neurons;
+  bool always_adds;
 
   bool compute(unsigned worker) {
+    const bool adds = always_adds || *level > 0;
     for (unsigned input = worker; input < inputs; input += numWorkers()) {
       const unsigned* const record = &records[input * (1 + words)];
       float* const to = &g_weights[input * neurons];
       if (record[0] <= 2 * words) {
-        add(to, reinterpret_cast<const unsigned short*>(record + 1), record[0]);
+        add(to, reinterpret_cast<const unsigned short*>(record + 1), record[0], adds);
         continue;
       }
       for (unsigned w = 0; w < words; ++w) {
         unsigned short of_word[kBits];
         unsigned count = 0;
         forEachMark(record[1 + w], [&](unsigned i) { of_word[count++] = static_cast<unsigned short>(kBits * w + i); });
-        add(to, of_word, count);
+        add(to, of_word, count, adds || w > 0);
       }
     }
     return true;
   }
 
  private:
-  void add(float* to, const unsigned short* own, unsigned count) {
-    sumListedRows(ListedRows<const float>{&g_current[0], rows - 1, neurons}, own, count, Ones{},
-                  [&](unsigned j, auto numbers, auto sum) { numbers.store(to + j, numbers.load(to + j) + sum); });
+  void add(float* to, const unsigned short* own, unsigned count, bool adds) {
+    sumListedRows(
+        ListedRows<const float>{&g_current[0], rows - 1, neurons}, own, count, Ones{},
+        [&](unsigned j, auto numbers, auto sum) { numbers.store(to + j, adds ? numbers.load(to + j) + sum : sum); });
   }
 };
 

@@ -71,14 +71,15 @@ std::uint64_t workerCycles(const std::same_as<ListRows> auto& vertex, unsigned w
   return slots;
 }
 
-// An input: addresses 6, the header, the test 2, the loop; a load, a sum and a store for each pair. Of a mask each word
-// is listed first: load, loop 4, and 16 bits stored for each row; its sums.
+// An input: addresses 6, the header, the test 2, the loop; the choice and a store for each pair, a load and a sum where
+// it is added. Of a mask each word is listed first: load, loop 4, and 16 bits stored for each row; its sums.
 std::uint64_t workerCycles(const std::same_as<GatherGradient> auto& vertex, unsigned worker) {
   using namespace cycles;
+  const bool adds = vertex.always_adds || *vertex.level > 0;
   const auto sums = [&](Slots count) {
-    return sumListedRows(count, vertex.neurons, 4, false) + 2 * numbersOf(vertex.neurons);
+    return sumListedRows(count, vertex.neurons, 4, false) + (adds ? 3 : 1) * numbersOf(vertex.neurons) + 2;
   };
-  Slots slots = entry(7, false);
+  Slots slots = entry(9, false);
   for (unsigned input = worker; input < vertex.inputs; input += vertex.numWorkers()) {
     const unsigned* const record = &vertex.records[input * (1 + vertex.words)];
     slots += 10 + (record[0] <= 2 * vertex.words ? sums(record[0]) : 0);

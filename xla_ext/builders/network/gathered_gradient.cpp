@@ -131,11 +131,13 @@ class GatheredGradient {
       addVertex(graph_, set, "snnjax::GatherGradient", at.tile(),
                 {{"records", records_.slice(first, last)},
                  {"g_current", g_current[at.block]},
-                 {"g_weights", g_weights[at.block].slice(part.first, part.last)}},
+                 {"g_weights", g_weights[at.block].slice(part.first, part.last)},
+                 {"level", level_.at(at.tile())}},
                 {{"inputs", static_cast<unsigned>(last - first)},
                  {"words", words_},
                  {"rows", rows_},
-                 {"neurons", static_cast<unsigned>(columns)}});
+                 {"neurons", static_cast<unsigned>(columns)},
+                 {"always_adds", plan_.num_blocks > 1}});
     });
   }
 

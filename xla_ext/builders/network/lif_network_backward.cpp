@@ -152,7 +152,7 @@ class Backward {
       return;
     }
     if (plan_.layers[l].gathers_gradient) {
-      pass_.zeros.push_back(cotangents_.layers[l].g_weights);
+      if (plan_.num_blocks > 1) pass_.zeros.push_back(cotangents_.layers[l].g_weights);
       pass_.body.add(addGatheredGradient(graph_, plan_, tensors_, l, g_current, cotangents_.layers[l].g_weights));
       return;
     }

@@ -17,9 +17,31 @@ class ReadoutBackward {
   ReadoutBackward(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, Pass& pass)
       : graph_(graph), plan_(plan), tensors_(tensors), pass_(pass) {}
 
+  // Of the last list, for the tiles that fired it: unsigned [blocks, words, batch * block_steps].
+  Tensor addMasks() {
+    const ListPlan& list = plan_.lists.back();
+    const unsigned blocks = below().tiles.count, columns = below().tiles.columns, words = markWords(columns);
+    const Tensor masks =
+        addAtHomes(graph_, poplar::UNSIGNED_INT, list.homes, std::size_t{blocks} * words, name("masks"));
+    const poplar::ComputeSet set = addSet("masks");
+    std::vector<Tensor> rows;
+    for (const Home& home : list.homes) {
+      const Tensor own = rowsOf(masks, home);
+      addVertex(graph_, set, templateVertex("snnjax::MaskLists", poplar::UNSIGNED_SHORT), home.tile,
+                {{"list", rowsOf(tensors_.lists.back().lists, home)}, {"masks", own}},
+                {{"rows", home.rows},
+                 {"stride", list.stride},
+                 {"capacity", list.capacity},
+                 {"columns", columns},
+                 {"blocks", blocks},
+                 {"num_neurons", list.num_neurons}});
+      rows.push_back(own.flatten().reshape({blocks, words, home.rows}));
+    }
+    return poplar::concat(rows, 2);
+  }
+
   Tensor add(const Tensor& g_current, const Tensor& g_weights) {
-    const Tensor masks = maskLists(graph_, addSet("masks"), plan_.lists.back(), tensors_.lists.back().lists,
-                                   below().tiles.columns, name("masks"));
+    const Tensor masks = addMasks();
     const Tensor g_spikes = addRowsOf(graph_, plan_, last(), below().tiles.columns, name("g_spikes"));
     const std::size_t elements = std::size_t{kShares} * parts() * below().tiles.columns * columns();
     for (std::size_t g = 0; g < below().sample_groups.size(); ++g) {

@@ -88,26 +88,6 @@ std::vector<State> rowStates(const LayerTile& at, const ListPlan& list, unsigned
           {"neurons", at.layer().tiles.columns}};
 }
 
-Tensor maskLists(poplar::Graph& graph, poplar::ComputeSet set, const ListPlan& list, const Tensor& lists,
-                 unsigned columns, const std::string& name) {
-  const unsigned blocks = ceilDivide(list.num_neurons, columns), words = markWords(columns);
-  const Tensor masks = addAtHomes(graph, poplar::UNSIGNED_INT, list.homes, std::size_t{blocks} * words, name);
-  std::vector<Tensor> rows;
-  for (const Home& home : list.homes) {
-    const Tensor own = rowsOf(masks, home);
-    addVertex(graph, set, poputil::templateVertex("snnjax::MaskLists", poplar::UNSIGNED_SHORT), home.tile,
-              {{"list", rowsOf(lists, home)}, {"masks", own}},
-              {{"rows", home.rows},
-               {"stride", list.stride},
-               {"capacity", list.capacity},
-               {"columns", columns},
-               {"blocks", blocks},
-               {"num_neurons", list.num_neurons}});
-    rows.push_back(own.flatten().reshape({blocks, words, home.rows}));
-  }
-  return poplar::concat(rows, 2);
-}
-
 poplar::program::Sequence copyWeights(const NetworkTensors& tensors) {
   poplar::program::Sequence program;
   for (const LayerTensors& layer : tensors.layers) {

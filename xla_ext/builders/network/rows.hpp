@@ -137,11 +137,6 @@ class WeightsGradient {
   std::vector<poplar::Tensor> of_groups_;
 };
 
-// Masks of a block's lists at their homes, for blocks of so many neurons: unsigned [blocks, words, batch *
-// block_steps].
-poplar::Tensor maskLists(poplar::Graph& graph, poplar::ComputeSet set, const ListPlan& list,
-                         const poplar::Tensor& lists, unsigned columns, const std::string& name);
-
 // Adds to the gradient of the weights that read list `layer`, whose entries have no values, gathered by input.
 poplar::program::Sequence addGatheredGradient(poplar::Graph& graph, const NetworkPlan& plan,
                                               const NetworkTensors& tensors, std::size_t layer,
