@@ -50,13 +50,15 @@ Load gatheredOf(const Work& work, const Product& product, Choice choice) {
   const double pairs = choice.columns / 2.0, blocks = std::ceil(pairs / 4);
   const double listed = rows * product.listed / product.inputs;
   const double turned = std::ceil(product.inputs / 32 * words / work.tiles),
-               owned = std::ceil(product.inputs / work.tiles);
+               owned = std::ceil(product.inputs / kWorkers / work.tiles);
   Load load;
   load.slots = of_worker * (work.blocks * (10 + 5 * blocks + 2 * pairs) + listed * (4 * blocks + pairs));
   load.slots += inputs * pairs / kWorkers * 1.25;
   load.slots += work.blocks * (120 * static_cast<double>(work.home_rows) + turned * 220 + owned * (10 + 5 * words)) +
                 owned * listed * 12;
-  load.bytes = rows * choice.columns * kWord + work.blocks * inputs * (1 + words + 3) * kWord;
+  // Its own part goes on to one tile where that holds a user's array.
+  if (isInPlace(work, choice)) load.bytes += product.inputs * choice.columns * kWord;
+  load.bytes += rows * choice.columns * kWord + work.blocks * inputs * (1.5 + words) * kWord;
   return load;
 }
 
