@@ -28,7 +28,7 @@ _BY_NAME = {
 }
 _BY_CODELET = {
     **dict.fromkeys(
-        ("SelectCandidates", "PackMarks", "SelectMarked", "CutCandidates", "JoinCandidates"),
+        ("SelectCandidates", "PackMarks", "SelectMarked", "CutCandidates", "JoinCandidates", "SumDropped"),
         LISTS,
     ),
     **dict.fromkeys(

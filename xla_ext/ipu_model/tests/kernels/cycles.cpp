@@ -53,11 +53,11 @@ static_assert(partOf(3, 2) == 24 + 3 * 8);
 static_assert(packedRow(3) == 5 + 4 && packedRow(11) == 33 + 2 * 6 + 4);
 static_assert(blocksOfRow(30, 6) == 30 * 6 && blocksOfRow(9, 22) == 9 * (5 + 2 * 6));
 static_assert(joinRow(5, 2) == 12 * 8 + 2 * 24 + 5 * 10 + 14 + 2 * 2);
-// 700 candidates: the extremes, nine counts of 350 pairs.
-static_assert(searchLists({700, 9, 0, 0, false}) == (60 + 700 * 3) + 9 * (12 + 60 + 350 * 4));
+// 700 candidates: the extremes, nine counts of 175 fours.
+static_assert(searchLists({700, 9, 0, 0, false}) == (60 + 700 * 3) + 9 * (18 + 60 + 175 * 6));
 static_assert(searchLists({700, 9, 2, 5, false}) - searchLists({700, 9, 0, 0, false}) ==
-              2 * (12 + 60 + 700 * 5 + 5 * 12));
-static_assert(searchLists({40, 6, 0, 0, true}) == (60 + 40 * 3) + 6 * (12 + 20 * 4));  // gathered
+              2 * (18 + 60 + 700 * 5 + 5 * 12));
+static_assert(searchLists({40, 3, 0, 0, true}) == (60 + 40 * 3) + 3 * (18 + 10 * 6));  // gathered
 static_assert(sumRows(733, 2, true) == 6 + 733 * 2 && sumRows(16, 10, true) == (12 + 16 * 5) + (6 + 16 * 2));
 
 // One op's rows, and copies. Two entries of value 0: skipped, once for a block of columns.
