@@ -28,7 +28,7 @@ constexpr Slots kPart = 10, kGathered = 3, kCompared = 5;
 // Four neighbours that are compared with a bound: two loads, the branch; two comparisons, masks and sums, of which
 // three find a bundle. Around such a pass: the next bound 6, the tests of what it gave 6, a pair that is left over 4,
 // sums 2.
-constexpr Slots kFourAbove = 6, kPass = 18;
+constexpr Slots kFourAbove = 7, kPass = 18;
 // Of both kinds: what stays 5; own part, tests, the count and its store 10. The first worker: both cuts 4, their
 // addresses 4, spikes and dropped ones 5.
 constexpr Slots kKinds = 5 + 2 * 10, kCuts = 13;

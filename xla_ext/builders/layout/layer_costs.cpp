@@ -286,14 +286,14 @@ Bytes bytesOf(const Work& work, Choice choice) {
 }
 
 PartsPlan planParts(unsigned blocks, unsigned columns, unsigned capacity, unsigned samples) {
-  constexpr double kMessage = 3, kPair = 5, kPart = 36;  // cycles; slots of a pair that is searched; cycles of a part
+  constexpr double kMessage = 3, kPair = 6, kPart = 36;  // cycles; slots of a pair that is searched; cycles of a part
   PartsPlan best;
   best.cycles = std::numeric_limits<double>::infinity();
   for (unsigned of_part = blocks; of_part > 0; --of_part) {
     const unsigned count = ceilDivide(blocks, of_part), slots = (std::min(capacity, of_part * columns) + 1) / 2 * 2;
     if (count > 1 && count * samples > blocks) break;  // tiles of their own
     const double heard = of_part * (columns + kMessage) + of_part * columns / 2.0 * kPair;
-    const double ranked = std::ceil(double{1} * capacity / count / kWorkers) * kWorkers * (10 + 2.5 * capacity);
+    const double ranked = std::ceil(double{1} * capacity / count / kWorkers) * kWorkers * (10 + 3.5 * capacity);
     const double cycles = heard + count * (2 * slots + 2 * kMessage + kPart) + ranked +
                           double{1} * samples * count * (slots + kMessage + 1);
     if (cycles < best.cycles) best = {count, of_part, slots, cycles};
