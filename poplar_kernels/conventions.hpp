@@ -29,11 +29,6 @@ constexpr unsigned kMaxShortNeurons = 65535;
 constexpr unsigned kShares = kListHeader - kStarts + 1;
 constexpr unsigned neuronsOfShare(unsigned num_neurons) { return (num_neurons + 2 * kShares - 1) / (2 * kShares) * 2; }
 
-// Masks of lists, for the tiles of the neurons: a word for each 16 neighbours. Its bit 31 - i says that neuron i is a
-// spike that the list keeps, its bit 15 - i that it is listed.
-constexpr unsigned kMaskNeurons = 16, kFirstKept = 1U << 31, kFirstListed = 1U << 15;
-constexpr unsigned maskWords(unsigned neurons) { return (neurons + kMaskNeurons - 1) / kMaskNeurons; }
-
 // Which of equal membranes a full list keeps: those whose ids come first by this hash, as in snnjax/_types.py. It is
 // the 32-bit finaliser of MurmurHash3 (Appleby 2011), a bijection: no two ids tie.
 inline unsigned hashOf(unsigned id) {
@@ -46,7 +41,9 @@ inline unsigned hashOf(unsigned id) {
 // them. Neuron i of a word fires if bit 31 - i is set, and lies above its second threshold if bit 15 - i is: the first
 // neuron has the leading bit of either half. Rows begin at 64 bits.
 constexpr unsigned kMarked = 16, kFirstMark = 0x80000000U, kMarksOfSpikes = 0xFFFF0000U;
-constexpr unsigned offeredStride(unsigned columns) { return (columns + (columns + kMarked - 1) / kMarked + 1) / 2 * 2; }
+constexpr unsigned markWords(unsigned columns) { return (columns + kMarked - 1) / kMarked; }
+constexpr unsigned offeredStride(unsigned columns) { return (columns + markWords(columns) + 1) / 2 * 2; }
+// Masks, which the lists send back to the neurons' tiles, are words of the same kind: who is kept, and who is listed.
 
 // The cut of a list, four words: for its spikes, then for the others, a membrane (the bits of a float) and a hash.
 // Those above the membrane are listed, and of those equal to it the ones whose ids have no larger hash; a NaN lists

@@ -11,7 +11,7 @@ namespace snnjax {
 template <class W>
 class ReadoutGradient : public poplar::MultiVertex {
  public:
-  In<unsigned> masks;      // [maskWords(neurons), rows]
+  In<unsigned> masks;      // [markWords(neurons), rows]
   In<W> weights;           // [parts, readable, columns], of own neurons
   In<float> g_current;     // [parts, rows, columns]
   Out<float> g_spikes;     // [rows, neurons]
@@ -24,8 +24,8 @@ class ReadoutGradient : public poplar::MultiVertex {
     for (unsigned row = worker; row < rows; row += numWorkers()) {
       float* const to = &g_spikes[row * neurons];
       forEachNumber(neurons, [&](unsigned j, auto numbers) { numbers.store(to + j, numbers.fill(0.0f)); });
-      for (unsigned word = 0; word < maskWords(neurons); ++word) {
-        const unsigned mask = masks[word * rows + row], first = word * kMaskNeurons;
+      for (unsigned word = 0; word < markWords(neurons); ++word) {
+        const unsigned mask = masks[word * rows + row], first = word * kMarked;
         if (mask == 0) continue;
         forEachMark(listedOf(mask, readable, word), [&](unsigned i) { to[first + i] = dot(row, first + i); });
         forEachMark(keptOf(mask, readable, word), [&](unsigned i) { add(row, first + i, worker); });

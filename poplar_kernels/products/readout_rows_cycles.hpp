@@ -36,7 +36,7 @@ std::uint64_t workerCycles(const ReadoutGradient<W>& vertex, unsigned worker) {
   Slots slots = entry(10, false);
   for (unsigned row = worker; row < vertex.rows; row += vertex.numWorkers()) {
     slots += 6 + 2 * numbersOf(vertex.neurons);
-    for (unsigned word = 0; word < maskWords(vertex.neurons); ++word) {
+    for (unsigned word = 0; word < markWords(vertex.neurons); ++word) {
       const unsigned mask = vertex.masks[word * vertex.rows + row];
       slots += 5 + (mask != 0 ? 6 : 0);
       forEachMark(listedOf(mask, vertex.readable, word), [&](unsigned) { slots += dot; });

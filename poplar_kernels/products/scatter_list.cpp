@@ -56,19 +56,19 @@ template <class Id>
 class MaskLists : public poplar::MultiVertex {
  public:
   In<Id> list;          // [rows, stride], records
-  Out<unsigned> masks;  // [blocks, maskWords(columns), rows]
+  Out<unsigned> masks;  // [blocks, markWords(columns), rows]
   unsigned rows, stride, capacity, columns, blocks;
   unsigned num_neurons;  // at most blocks * columns
 
   bool compute(unsigned worker) {
     const Range own = quickShareOf(blocks, worker), neurons = neuronsOf(own);
-    const unsigned of_block = maskWords(columns) * rows;
+    const unsigned of_block = markWords(columns) * rows;
     for (unsigned i = own.first * of_block; i < own.last * of_block; ++i) masks[i] = 0;
     for (unsigned b = 0; b < rows; ++b) {
       const List<Id> from = {&list[b * stride], capacity};
       const unsigned spikes = from.spikes();
-      mark(b, from.ids(), spikes, neurons, kFirstKept | kFirstListed);
-      mark(b, from.ids() + spikes, from.listed() - spikes, neurons, kFirstListed);
+      mark(b, from.ids(), spikes, neurons, kFirstMark | (kFirstMark >> kMarked));
+      mark(b, from.ids() + spikes, from.listed() - spikes, neurons, (kFirstMark >> kMarked));
     }
     return true;
   }
@@ -85,7 +85,7 @@ class MaskLists : public poplar::MultiVertex {
       const auto id = static_cast<unsigned>(ids[k]);
       if (id - own.first >= own.last - own.first) return;  // of the next worker, or in disorder
       const unsigned block = quotient(id, columns, inverse), column = id - block * columns;
-      masks[(block * maskWords(columns) + column / kMaskNeurons) * rows + b] |= bits >> column % kMaskNeurons;
+      masks[(block * markWords(columns) + column / kMarked) * rows + b] |= bits >> column % kMarked;
     }
   }
 };

@@ -47,7 +47,7 @@ std::uint64_t workerCycles(const MaskLists<Id>& vertex, unsigned worker) {
   using namespace cycles;
   const Range blocks = quickShareOf(vertex.blocks, worker);
   const Range own = vertex.neuronsOf(blocks);
-  const Slots words = Slots{blocks.last - blocks.first} * maskWords(vertex.columns) * vertex.rows;
+  const Slots words = Slots{blocks.last - blocks.first} * markWords(vertex.columns) * vertex.rows;
   Slots slots = entry(8, false) + kInverse + 4 + words * 2;
   for (unsigned b = 0; b < vertex.rows; ++b) {
     const List<Id> list = {&vertex.list[b * vertex.stride], vertex.capacity};

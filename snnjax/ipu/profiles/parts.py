@@ -32,7 +32,7 @@ _BY_CODELET = {
         LISTS,
     ),
     **dict.fromkeys(
-        ("ScatterList", "SortEvents", "UnsortEvents", "ListInputs"),
+        ("ScatterList", "MaskLists", "SortEvents", "UnsortEvents", "ListInputs"),
         LISTS,
     ),
     **dict.fromkeys(("RowsDense", "MatrixProduct", "SumPartials"), WEIGHTS),  # on the matrix unit
@@ -48,7 +48,8 @@ _BY_CODELET = {
         ),
         LISTS,
     ),  # of the gradients of listed spikes
-    **dict.fromkeys(("RowsCurrent", "RowsDots", "RowsGradient", "StepDots"), WEIGHTS),
+    **dict.fromkeys(("RowsCurrent", "RowsDots", "RowsGradient", "ReadoutGradient", "StepDots"), WEIGHTS),
+    **dict.fromkeys(("MaskSpikes", "TurnMasks", "ListRows", "GatherGradient", "AnyWord"), WEIGHTS),
     **dict.fromkeys(("LifScan", "LifGradientScan", "LifRecurrentGradient"), NEURONS),
     **dict.fromkeys(("LifFirstGradient", "LifLastGradient"), NEURONS),
     **dict.fromkeys(("LeakyScan", "LeakyGradientScan"), NEURONS),

@@ -68,6 +68,7 @@ NETWORKS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "listed-fully": ({"values": True, "widths": (8,)}, {"capacity": None}),
     "capacities": ({"lengths": True}, {"capacity": (3, None), "reset": "zero"}),
     "spiking-output": ({"readout": False, "lengths": True}, {"capacity": 5, "reset": "none", "surrogate": "boxcar"}),
+    "wide-readout": ({"outputs": 40, "lengths": True}, {"capacity": 4}),
     "attached": ({}, {"capacity": 6, "detach_reset": False, "learns_constants": True}),
     "recurrent": ({"recurrent": (0, 1)}, {"capacity": 4}),
     "recurrent-below": (

@@ -38,6 +38,28 @@ struct Load {
 // Whether blocks of columns may be those of a user's array, on a tile each.
 bool isInPlace(const Work& work, Choice choice) { return work.neurons % choice.columns == 0; }
 
+bool gathers(const Work& work, const Product& product, Choice choice) {
+  return work.gathers && &product == &work.input && choice.groups > 1;
+}
+
+// The same gathered by input: bits of all lists at their homes, turned and listed on all tiles, before; each tile hears
+// the gradients of the currents of all groups, and the rows of its inputs.
+Load gatheredOf(const Work& work, const Product& product, Choice choice) {
+  const double rows = double{1} * work.batch * work.steps(), words = std::ceil(rows / work.blocks / 32);
+  const double inputs = std::ceil(product.inputs / choice.groups), of_worker = std::ceil(inputs / kWorkers);
+  const double pairs = choice.columns / 2.0, blocks = std::ceil(pairs / 4);
+  const double listed = rows * product.listed / product.inputs;
+  const double turned = std::ceil(product.inputs / 32 * words / work.tiles),
+               owned = std::ceil(product.inputs / work.tiles);
+  Load load;
+  load.slots = of_worker * (work.blocks * (10 + 5 * blocks + 2 * pairs) + listed * (4 * blocks + pairs));
+  load.slots += inputs * pairs / kWorkers * 1.25;
+  load.slots += work.blocks * (120 * static_cast<double>(work.home_rows) + turned * 220 + owned * (10 + 5 * words)) +
+                owned * listed * 12;
+  load.bytes = rows * choice.columns * kWord + work.blocks * inputs * (1 + words + 3) * kWord;
+  return load;
+}
+
 // Of all steps: the gradients of a matrix, which are 0 at first. Workers share its rows; the busiest has more entries
 // than the others.
 Load gradientOf(const Work& work, const Product& product, Choice choice) {
@@ -45,6 +67,7 @@ Load gradientOf(const Work& work, const Product& product, Choice choice) {
   const double matrix = (product.inputs + 1) * choice.columns, rows = rowsOf(work, choice);
   const double pairs = choice.columns / 2.0, blocks = std::ceil(pairs / 6);
   Load load;
+  if (gathers(work, product, choice)) return gatheredOf(work, product, choice);
   load.slots += rows * (9 + 4 * blocks + pairs + kBusiest * product.listed / kWorkers * (5 * blocks + 2 * pairs));
   load.slots += matrix / 2 / kWorkers * 1.25;
   if (choice.groups == 1) return load;
@@ -94,7 +117,7 @@ double inputOf(const Work& work, Choice choice) {
 // gradients arrive; the rows of listed neurons are multiplied, and added up, in about as many parts as pairs.
 Load readoutOf(const Work& work, Choice choice) {
   if (work.outputs == 0) return {};
-  const double rows = rowsOf(work, choice), words = maskWords(choice.columns), pairs = (work.outputs + 1) / 2;
+  const double rows = rowsOf(work, choice), words = markWords(choice.columns), pairs = (work.outputs + 1) / 2;
   const double listed = rows * work.heard * choice.columns / work.neurons / kWorkers;
   return {rows / kWorkers * (6 + choice.columns + 5 * words) + listed * (22 + 11 * pairs),
           rows * kWord * (words + work.outputs)};
@@ -167,7 +190,12 @@ Bytes bytesOf(const Work& work, const Product& product, Choice choice, bool in_l
     if (choice.groups > 1) (in_loop ? bytes.kept : bytes.buffer) += matrix * weight_bytes;
     if (product.valued) bytes.buffer += rows * entries;
   }
-  if (choice.groups > 1 && work.learns && !choice.gradient_on_unit) {
+  if (gathers(work, product, choice) && work.learns && !choice.gradient_on_unit) {
+    const double own_rows = double{1} * work.batch * work.block_steps;
+    bytes.kept += in_place ? matrix * kWord / choice.groups : 0;
+    bytes.buffer = std::max(
+        bytes.buffer, own_rows * choice.columns * kWord + product.inputs / choice.groups * (1 + own_rows / 32) * kWord);
+  } else if (choice.groups > 1 && work.learns && !choice.gradient_on_unit) {
     bytes.kept += matrix * kWord * (1 + (in_place ? 1.0 / choice.groups : 0));
     bytes.buffer = std::max(bytes.buffer, matrix * kWord);  // a part of it from each group
   }
@@ -223,6 +251,7 @@ Work workOf(const NetworkPlan& plan, std::size_t l) {
                .batch = options.batch,
                .block_steps = plan.block_steps,
                .blocks = plan.num_blocks,
+               .gathers = !plan.lists[l].valued && plan.blockRows() <= kMaxShortNeurons,
                .learns = options.keeps_record && !(is_readout && is_narrow),
                .scan = is_readout             ? 12.0
                        : options.keeps_record ? 38.0

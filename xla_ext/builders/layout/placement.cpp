@@ -75,6 +75,7 @@ LayerPlan layerOf(const NetworkPlan& plan, std::size_t l, const Work& work, Choi
   layer.recurrent = work.recurrent.has_value();
   layer.currents_on_unit = choice.currents_on_unit;
   layer.gradient_on_unit = choice.gradient_on_unit;
+  layer.gathers_gradient = work.gathers && choice.groups > 1 && !choice.gradient_on_unit;
   layer.unit_share = kUnitShares[choice.share];
   layer.tiles = {0, ceilDivide(work.neurons, choice.columns), choice.columns};
   layer.row_parts = rowPartsOf(work, choice);

@@ -151,6 +151,11 @@ class Backward {
       pass_.body.add(addUnitGradient(graph_, plan_, tensors_, l, g_current, cotangents_.layers[l].g_weights));
       return;
     }
+    if (plan_.layers[l].gathers_gradient) {
+      if (plan_.num_blocks > 1) pass_.zeros.push_back(cotangents_.layers[l].g_weights);
+      pass_.body.add(addGatheredGradient(graph_, plan_, tensors_, l, g_current, cotangents_.layers[l].g_weights));
+      return;
+    }
     const RowsRead read = {.valued = list.valued,
                            .fields =
                                [&](const LayerTile& at) {

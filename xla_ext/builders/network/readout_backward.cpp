@@ -12,8 +12,6 @@ using poplar::Tensor;
 using poplar::program::Execute;
 using poputil::templateVertex;
 
-const std::string kName = "backward/readout_";
-
 class ReadoutBackward {
  public:
   ReadoutBackward(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, Pass& pass)
@@ -22,9 +20,9 @@ class ReadoutBackward {
   // Of the last list, for the tiles that fired it: unsigned [blocks, words, batch * block_steps].
   Tensor addMasks() {
     const ListPlan& list = plan_.lists.back();
-    const unsigned blocks = below().tiles.count, columns = below().tiles.columns, words = maskWords(columns);
+    const unsigned blocks = below().tiles.count, columns = below().tiles.columns, words = markWords(columns);
     const Tensor masks =
-        addAtHomes(graph_, poplar::UNSIGNED_INT, list.homes, std::size_t{blocks} * words, kName + "masks");
+        addAtHomes(graph_, poplar::UNSIGNED_INT, list.homes, std::size_t{blocks} * words, name("masks"));
     const poplar::ComputeSet set = addSet("masks");
     std::vector<Tensor> rows;
     for (const Home& home : list.homes) {
@@ -44,13 +42,13 @@ class ReadoutBackward {
 
   Tensor add(const Tensor& g_current, const Tensor& g_weights) {
     const Tensor masks = addMasks();
-    const Tensor g_spikes = addRowsOf(graph_, plan_, last(), below().tiles.columns, kName + "g_spikes");
+    const Tensor g_spikes = addRowsOf(graph_, plan_, last(), below().tiles.columns, name("g_spikes"));
     const std::size_t elements = std::size_t{kShares} * parts() * below().tiles.columns * columns();
     for (std::size_t g = 0; g < below().sample_groups.size(); ++g) {
-      of_groups_.push_back(addGroup(graph_, poplar::FLOAT, below(), g, elements, kName + "of_group"));
+      of_groups_.push_back(addGroup(graph_, poplar::FLOAT, below(), g, elements, name("weights") + "/of_group"));
     }
     pass_.zeros.insert(pass_.zeros.end(), of_groups_.begin(), of_groups_.end());
-    const poplar::ComputeSet set = addSet("products");
+    const poplar::ComputeSet set = addSet("weights");
     forEachTile(plan_, last(), [&](const LayerTile& at) { addProducts(set, at, masks, g_current, g_spikes); });
     addSums(g_weights);
     return g_spikes;
@@ -73,8 +71,11 @@ class ReadoutBackward {
     const std::size_t first = std::size_t{block} * below().tiles.columns;
     return matrix.slice(first * columns(), (first + readable(block)) * columns(), 1);
   }
+  std::string name(const char* what) const {
+    return "backward/" + std::string(what) + std::to_string(plan_.layers.size() - 1);
+  }
   poplar::ComputeSet addSet(const char* what) {
-    const poplar::ComputeSet set = graph_.addComputeSet(kName + what);
+    const poplar::ComputeSet set = graph_.addComputeSet(name(what));
     pass_.body.add(Execute(set));
     return set;
   }
@@ -104,7 +105,7 @@ class ReadoutBackward {
   // Over workers and groups, each part on a tile of the block.
   void addSums(const Tensor& g_weights) {
     const auto groups = static_cast<unsigned>(of_groups_.size());
-    const poplar::ComputeSet set = graph_.addComputeSet(kName + "sum_of_groups");
+    const poplar::ComputeSet set = graph_.addComputeSet(name("weights") + "/sum_of_groups");
     pass_.after.add(Execute(set));
     for (unsigned p = 0; p < below().tiles.count; ++p) {
       for (unsigned part = 0; part < parts(); ++part) {

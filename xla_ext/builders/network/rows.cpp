@@ -14,7 +14,8 @@ Tensor addRowsOf(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l, s
 }
 
 Part partOf(const LayerPlan& layer, std::size_t elements, std::size_t group) {
-  const std::size_t groups = layer.sample_groups.size(), each = (elements + 2 * groups - 1) / (2 * groups) * 2;
+  const std::size_t columns = layer.tiles.columns, groups = layer.sample_groups.size();
+  const std::size_t each = (elements / columns + groups - 1) / groups * columns;
   return {std::min(elements, group * each), std::min(elements, (group + 1) * each)};
 }
 

@@ -15,7 +15,7 @@ namespace snnjax::builders {
 // layer's neurons.
 poplar::Tensor addRowsOf(poplar::Graph& graph, const NetworkPlan& plan, std::size_t layer, std::size_t width,
                          const std::string& name);
-// The part of a block of so many elements that the tile of a group takes.
+// The part of a block of so many elements, whole rows of its columns, that the tile of a group takes.
 struct Part {
   std::size_t first = 0, last = 0;
 };
@@ -136,6 +136,11 @@ class WeightsGradient {
   std::string what_;
   std::vector<poplar::Tensor> of_groups_;
 };
+
+// Adds to the gradient of the weights that read list `layer`, whose entries have no values, gathered by input.
+poplar::program::Sequence addGatheredGradient(poplar::Graph& graph, const NetworkPlan& plan,
+                                              const NetworkTensors& tensors, std::size_t layer,
+                                              const poplar::Tensor& g_current, const poplar::Tensor& g_weights);
 
 // Backward through a narrow readout, on the tiles of the neurons that it reads: from the gradients of its currents to
 // those of its weights and of the neurons' spikes, [blocks, batch * block_steps * columns].
