@@ -22,10 +22,10 @@ constexpr unsigned char kSubtract = snnjax::Subtract, kNone = snnjax::None, kSup
 static_assert(sumOfId(1, true, 4, false) == 4);
 static_assert(sumOfId(4, false, 4, false) == 8);   // besides: the row's product, three loads
 static_assert(sumOfId(4, false, 2, false) == 10);  // halves: widening and sums, eight aux instructions, hold it up
-// A row of currents: pointers, record and loop 12, its header 6, the sum, a store for each pair; an input of 0 is a
-// test alone.
-static_assert(currentRow(14, 0, 2, 4, false) == 12 + 6 + (5 + 14 * 4) + 1);
-static_assert(currentRow(14, 100, 2, 4, true) == 12 + 6 + (5 + 14 * 7) + 100 * 5 + 1);
+// A row of currents: pointers, record and loop 5, with values 7, its header 6, the sum, a store for each pair; an input
+// of 0 is a test alone.
+static_assert(currentRow(14, 0, 2, 4, false) == 5 + 6 + (5 + 14 * 4) + 1);
+static_assert(currentRow(14, 100, 2, 4, true) == 7 + 6 + (5 + 14 * 7) + 100 * 5 + 1);
 // Listing 700 inputs: for each pair ld64, the comparison's way to an integer register, branch, loop; of 16 that are not
 // 0 the stores of id and value, tests and counters.
 static_assert(listedRow(700, 16, 2) == 9 + 3 * 4 + (4 + 16 * 3 + 5 * 7) + 350 * 5 + 16 * (6 + 4));
