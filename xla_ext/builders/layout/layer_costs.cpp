@@ -113,6 +113,17 @@ double inputOf(const Work& work, Choice choice) {
   return cycles + Load{rows_of_worker * (30 + product.listed * (9 + 3 * pairs)), bytes}.cycles();
 }
 
+// What comes from a user's arrays and goes back, row by row: weights that are not read in place and their gradients, a
+// readout's output and its gradient; and currents that were summed elsewhere.
+double copiesOf(const Work& work, Choice choice) {
+  constexpr double kMessage = 3;
+  const double ways = work.learns ? 2 : 1, row = choice.columns + kMessage;
+  const unsigned parts = rowPartsOf(work, choice);
+  double cycles = parts > 1 ? rowsOf(work, choice) * choice.columns + parts * kMessage : 0;
+  if (work.leaky || !isInPlace(work, choice)) cycles += ways * work.input.inputs * row / choice.groups;
+  return work.leaky ? cycles + 2 * rowsOf(work, choice) * row : cycles;
+}
+
 // Of all steps: backward through a narrow readout, on the tiles of the neurons that it reads. Rows of masks and of its
 // gradients arrive; the rows of listed neurons are multiplied, and added up, in about as many parts as pairs.
 Load readoutOf(const Work& work, Choice choice) {
@@ -251,6 +262,7 @@ Work workOf(const NetworkPlan& plan, std::size_t l) {
                .batch = options.batch,
                .block_steps = plan.block_steps,
                .blocks = plan.num_blocks,
+               .leaky = is_readout,
                .gathers = !plan.lists[l].valued && plan.blockRows() <= kMaxShortNeurons,
                .learns = options.keeps_record && !(is_readout && is_narrow),
                .scan = is_readout             ? 12.0
@@ -277,7 +289,7 @@ Work workOf(const NetworkPlan& plan, std::size_t l) {
 double cyclesOf(const Work& work, Choice choice) {
   const double numbers = std::ceil(samplesOf(work, choice.groups) * (choice.columns / 2.0) / kWorkers) * work.steps();
   const double supersteps = work.blocks * kSupersteps * kSuperstep;
-  const double input = inputOf(work, choice);
+  const double input = inputOf(work, choice) + copiesOf(work, choice);
   const double readout = readoutOf(work, choice).cycles();
   if (!work.recurrent) return input + readout + supersteps + kWorkers * work.scan * numbers;
   Load load = work.learns ? gradientOf(work, *work.recurrent, choice) : Load();
