@@ -89,7 +89,7 @@ double weightBytes(const Work& work, Choice choice) {
 // together where none has them before and none is left over.
 Load currentsOf(const Work& work, Choice choice, unsigned parts) {
   const double pairs = choice.columns / 2.0, blocks = std::ceil(pairs / 4);
-  const double entry = 4 * blocks + pairs + (work.input.valued ? 3 * blocks : 0);
+  const double entry = pairs + (work.input.valued ? 7 : 3.5) * blocks;
   const double rows = parts == 1 ? rowsOfWorker(work, choice) : std::ceil(rowsOf(work, choice) / parts / kWorkers);
   return {rows * (20 + 5 * blocks + work.input.listed * entry),
           listBytes(work, choice) / parts +

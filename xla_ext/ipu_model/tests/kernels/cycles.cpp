@@ -19,20 +19,20 @@ using namespace snnjax::cycles;
 constexpr unsigned char kSubtract = snnjax::Subtract, kNone = snnjax::None, kSuperspike = snnjax::Superspike;
 
 // Rows of lists. Two columns of floats: ldz16, min, ld64, and the sum with the branch.
-static_assert(sumOfId(1, true, 4, false) == 4);
-static_assert(sumOfId(4, false, 4, false) == 8);   // besides: the row's product, three loads
-static_assert(sumOfId(4, false, 2, false) == 10);  // halves: widening and sums, eight aux instructions, hold it up
+static_assert(sumOfIds(1, 1, true, 4, false) == 4 && sumOfIds(2, 1, true, 4, false) == 7);
+static_assert(sumOfIds(1, 4, false, 4, false) == 8);   // besides: the row's product, three loads
+static_assert(sumOfIds(1, 4, false, 2, false) == 10);  // halves: widening and sums, eight aux instructions, hold it up
 // A row of currents: pointers, record and loop 5, with values 7, its header 6, the sum, a store for each pair; an input
 // of 0 is a test alone.
-static_assert(currentRow(14, 0, 2, 4, false) == 5 + 6 + (5 + 14 * 4) + 1);
+static_assert(currentRow(14, 0, 2, 4, false) == 5 + 6 + (7 + 7 * 7) + 1);
 static_assert(currentRow(14, 100, 2, 4, true) == 7 + 6 + (5 + 14 * 7) + 100 * 5 + 1);
 // Listing 700 inputs: for each pair ld64, the comparison's way to an integer register, branch, loop; of 16 that are not
 // 0 the stores of id and value, tests and counters.
 static_assert(listedRow(700, 16, 2) == 9 + 3 * 4 + (4 + 16 * 3 + 5 * 7) + 350 * 5 + 16 * (6 + 4));
 static_assert(lastGradient(snnjax::Boxcar) == 5 + 2 + 1 + 3 + 1 + 7 + 3);
-static_assert(sumListedRows(14, 2, 4, false) == 5 + 14 * 4);
-static_assert(sumListedRows(10, 22, 4, false) == 2 * (5 + 10 * 8) + (5 + 10 * 7));
-static_assert(sumListedRows(10, 3, 4, false) == 3 * (5 + 10 * 5));  // odd: number by number
+static_assert(sumListedRows(14, 2, 4, false) == 7 + 7 * 7 && sumListedRows(15, 2, 4, false) == 7 + 7 * 7 + 4);
+static_assert(sumListedRows(10, 22, 4, false) == 2 * (7 + 5 * 15) + (7 + 5 * 13));
+static_assert(sumListedRows(10, 3, 4, false) == 3 * (7 + 5 * 9));  // odd: number by number
 static_assert(dotListedRows(14, 2, 4) == 5 + 1 + 14 * 7);  // ldz16, min, ld64, multiply, add lanes, store, branch
 static_assert(dotListedRows(14, 6, 4) == 5 + 3 + 14 * (2 + 1 + 5 + 4));
 static_assert(dotListedRows(14, 10, 4) == 5 + 14 * (9 + 5 * 3));
