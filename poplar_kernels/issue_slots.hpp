@@ -39,6 +39,21 @@ constexpr Slots entry(unsigned fields, bool divides) { return kCall + fields + (
 constexpr Slots fill(Slots elements, unsigned bytes) { return 4 + (elements * bytes + 7) / 8 * 2; }
 constexpr Slots copy(Slots elements, unsigned bytes) { return 4 + (elements * bytes + 7) / 8 * 3; }
 
+// Turns of the loops of words.hpp over rows of `width` elements: one for each 64 bits where all rows begin at 64 bits,
+// each 32 where they begin at 32, else for each element. A copy takes load, store and branch, a filling store and
+// branch.
+constexpr Slots turnsOf(Slots elements, unsigned bytes, Slots width) {
+  const Slots word = width * bytes % 8 == 0 ? 8 : width * bytes % 4 == 0 ? 4 : bytes;
+  return (elements * bytes + word - 1) / word;
+}
+constexpr bool areWords(unsigned bytes, Slots width) { return width * bytes % 4 == 0; }
+constexpr Slots filled(Slots elements, unsigned bytes, Slots width) {
+  return turnsOf(elements, bytes, width) * (1 + (areWords(bytes, width) ? 1 : store(bytes)));
+}
+constexpr Slots moved(Slots elements, unsigned bytes, Slots width) {
+  return filled(elements, bytes, width) + turnsOf(elements, bytes, width);
+}
+
 // How often an equation is evaluated for `neurons` neurons: two at a time if their number is even.
 constexpr Slots numbersOf(unsigned neurons) { return neurons % 2 == 0 ? neurons / 2 : neurons; }
 

@@ -148,15 +148,24 @@ struct RegisterOf<half> {
   using Type = half4;
 };
 
+// What a comparison of pairs yields: all bits of a lane set, or none.
+using Mask = decltype(float2{} > float2{});
+
+inline float2 keptWhere(Mask where, float2 x) { return bitsOf<float2>(where & bitsOf<Mask>(x)); }
+
+// Whether either lane lies above its bound: the mask, both halves in one, moved to a main register.
+inline bool anyAbove(float2 v, float2 bound) {
+  const Mask above = v > bound;
+  return (above[0] | above[1]) != 0;
+}
+
 inline float2 absolute(float2 x) { return float2{absolute(x[0]), absolute(x[1])}; }
 inline float2 exponential(float2 x) { return float2{exponential(x[0]), exponential(x[1])}; }
-inline float2 fires(float2 v, float2 threshold) { return float2{fires(v[0], threshold[0]), fires(v[1], threshold[1])}; }
-inline float2 firesAt(float2 v, float2 threshold) {
-  return float2{firesAt(v[0], threshold[0]), firesAt(v[1], threshold[1])};
-}
-inline float2 isLess(float2 a, float2 b) { return float2{isLess(a[0], b[0]), isLess(a[1], b[1])}; }
-inline float2 nonNegative(float2 x) { return float2{nonNegative(x[0]), nonNegative(x[1])}; }
-inline float2 maskedProduct(float2 a, float2 b) { return float2{maskedProduct(a[0], b[0]), maskedProduct(a[1], b[1])}; }
+inline float2 fires(float2 v, float2 threshold) { return keptWhere(v > threshold, float2{1.0f, 1.0f}); }
+inline float2 firesAt(float2 v, float2 threshold) { return keptWhere(v >= threshold, float2{1.0f, 1.0f}); }
+inline float2 isLess(float2 a, float2 b) { return keptWhere(a < b, float2{1.0f, 1.0f}); }
+inline float2 nonNegative(float2 x) { return keptWhere(x > float2{0.0f, 0.0f}, x); }
+inline float2 maskedProduct(float2 a, float2 b) { return keptWhere(a != float2{0.0f, 0.0f}, a * b); }
 inline float2 quotientOr(float2 a, float2 b, float2 otherwise) {
   return float2{quotientOr(a[0], b[0], otherwise[0]), quotientOr(a[1], b[1], otherwise[1])};
 }

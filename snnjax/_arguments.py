@@ -30,6 +30,12 @@ _ELSEWHERE = {
     "v_th": "threshold",
     "v_threshold": "threshold",
 }
+# What is no argument of functions that make something with this attribute, and where it is instead.
+_INSTEAD = {
+    "gradient": ("glif", "Use neurons.current_lif: without a synaptic current, spikes fall on inputs"),
+    "name": ("named", "Call .named(...) of what it returns"),
+    "source": ("receiving", "Call .receiving(...) of what it returns"),
+}
 _BY_POSITION = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 _ANY_NUMBER = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 
@@ -53,7 +59,7 @@ def explained(function: _F, *, op: str | None = None, missing: str | None = None
         try:
             return target(*args, **options)
         except TypeError:
-            _explain(op or target.__qualname__, inspect.signature(target).parameters, args, options, missing)
+            _explain(op or target.__qualname__, inspect.signature(target), args, options, missing)
             raise
 
     answered: Any = answering
@@ -62,12 +68,13 @@ def explained(function: _F, *, op: str | None = None, missing: str | None = None
 
 def _explain(
     op: str,
-    taken: Mapping[str, Parameter],
+    signature: inspect.Signature,
     args: Sequence[Any],
     options: Mapping[str, Any],
     missing: str | None,
 ) -> None:
     """Fail with what is wrong about the arguments; return if they fit: then the function itself has failed."""
+    taken = signature.parameters
     names = [
         name
         for name, each in taken.items()
@@ -77,7 +84,9 @@ def _explain(
     unknown = [] if Parameter.VAR_KEYWORD in kinds else [name for name in options if name not in taken]
     if unknown:
         name, actual = unknown[0], short_repr(options[unknown[0]])
-        fail(f"{op}: `{name}` must be one of its arguments, got {actual}. {_closest(name, names)}.")
+        fail(
+            f"{op}: `{name}` must be one of its arguments, got {actual}. {_closest(name, names, signature)}."
+        )
     given = dict(zip((name for name in taken if taken[name].kind in _BY_POSITION), args, strict=False))
     for name in given:
         if name in options:
@@ -98,8 +107,11 @@ def _explain(
             fail(f"{op}: `{name}` must be given, got none. {hint}.")
 
 
-def _closest(name: str, names: Sequence[str]) -> str:
-    """A hint at the argument that may be meant, or else at all of them."""
+def _closest(name: str, names: Sequence[str], signature: inspect.Signature) -> str:
+    """A hint at what may be meant, or else at all arguments."""
+    attribute, instead = _INSTEAD.get(name, ("", ""))
+    if hasattr(signature.return_annotation, attribute):
+        return instead
     elsewhere = _ELSEWHERE.get(name)
     known = [elsewhere] if elsewhere in names else difflib.get_close_matches(name, names, 1)
     if known:

@@ -28,10 +28,11 @@ def cross_entropy_sum(
     *,
     lengths: Integer[Array, " batch"] | None = None,
     label_smoothing: float = 0.0,
+    weights: Float[Array, " time"] | None = None,
 ) -> Float[Array, ""]:
     """Compute the cross-entropy of the membranes summed over time.
 
-    ``loss = -mean_b sum_c q[b, c] log softmax(z[b])[c]``, ``z[b] = sum_{t < lengths[b]} outputs[t, b]``,
+    ``loss = -mean_b sum_c q[b, c] log softmax(z[b])[c]``, ``z[b] = sum_{t < lengths[b]} weights[t] outputs[t, b]``,
     ``q = (1 - label_smoothing) one_hot(labels) + label_smoothing / classes``
 
     Args:
@@ -39,6 +40,8 @@ def cross_entropy_sum(
         labels: class indices.
         lengths: number of steps of each sequence.
         label_smoothing: in ``[0, 1)``.
+        weights: of each step; None for 1. Weights that fall with time make early spikes worth more: without them a
+            sum over time hardly depends on when a spike comes.
 
     Raises:
         ValueError: if there is no time step, shapes or dtypes do not match, or the smoothing is out of range.
@@ -54,7 +57,9 @@ def cross_entropy_sum(
         Zenke and Vogels 2021, doi:10.1162/neco_a_01367; label smoothing: Szegedy et al. 2016, arXiv:1512.00567.
     """
     labels = _checked("cross_entropy_sum", outputs, labels, lengths)
-    return _cross_entropy("cross_entropy_sum", class_sums(outputs, lengths), labels, label_smoothing)
+    return _cross_entropy(
+        "cross_entropy_sum", class_sums(outputs, lengths, weights=weights), labels, label_smoothing
+    )
 
 
 @explained

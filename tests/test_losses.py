@@ -17,7 +17,7 @@ import pytest
 from jax.test_util import check_grads
 
 from snnjax import SparseSpikes, losses
-from snnjax.metrics import class_first_spikes
+from snnjax.metrics import class_first_spikes, predictions
 from tests.errors.refusals import refusals
 from tests.ops.common import jit, stack
 
@@ -54,6 +54,21 @@ def test_cross_entropy_sum_equals_the_formula_written_out() -> None:
     expected = -np.mean(np.log(odds[np.arange(3), np.asarray(labels)] / odds.sum(1)))
     # float32 sums of 5 terms and a log: a few ulp
     np.testing.assert_allclose(losses.cross_entropy_sum(outputs, labels), expected, rtol=1e-5)
+
+
+def test_weights_count_each_step_so_many_times() -> None:
+    """Of arrays, of lists, and of the predictions that belong to them."""
+    weights = jnp.array([2.0, 0.0, 1.0, 0.5])
+    repeated = SPIKES * weights[:, None, None]
+    lists = SparseSpikes.from_dense(SPIKES, capacity=3)
+    lengths = jnp.array([4, 3])
+    expected = losses.cross_entropy_sum(repeated, LABELS, lengths=lengths)
+    for outputs in (SPIKES, lists):
+        found = losses.cross_entropy_sum(outputs, LABELS, lengths=lengths, weights=weights)
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+        named = predictions(outputs, weights=weights)
+        np.testing.assert_array_equal(named, predictions(repeated))
+    assert list(predictions(SPIKES, weights=jnp.array([0.0, 0.0, 1.0, 9.0]))) != list(predictions(SPIKES))
 
 
 def test_cross_entropy_count_is_the_log_of_the_odds_of_counts() -> None:
@@ -351,6 +366,9 @@ REFUSED = {
     ),
     "cross_entropy_steps: `labels` must have shape [time, batch] = [4, 2], got [2]. "
     "Pass one class index per step of each sequence.": lambda: losses.cross_entropy_steps(SPIKES, LABELS),
+    "class_sums: `weights` must have shape [time] = [4], got [3]. Pass one weight for each step.": lambda: (
+        losses.cross_entropy_sum(SPIKES, LABELS, weights=jnp.ones(3))
+    ),
     "cross_entropy_sum: `outputs` must hold at least one step, got none. "
     "Run the network for at least one step.": lambda: losses.cross_entropy_sum(jnp.zeros((0, 2, 3)), LABELS),
     "cross_entropy_max: `outputs` must have shape [time, batch, classes], got [2, 3]. Stack the outputs "

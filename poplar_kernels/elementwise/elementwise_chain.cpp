@@ -1,6 +1,6 @@
 // A chain of operations on elements in one pass: a small program (elementwise_chain_ops.hpp), interpreted over blocks
 // of elements. Where graphs are built with an SDK, C++ generated from the program runs instead
-// (xla_ext/executor/plan/chain_source.cpp); this codelet yields the same bits, and costs what that does. Each result is
+// (xla_ext/elementwise/chain_source.cpp); this codelet yields the same bits, and costs what that does. Each result is
 // kept in a slot, one block of 32-bit elements on the stack, until others read it; rows of 32-bit elements are read and
 // written in place. An operation is dispatched once per block, so that the host can vectorise it.
 #include "../fields.hpp"

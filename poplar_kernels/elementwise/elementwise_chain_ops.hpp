@@ -14,7 +14,7 @@
 #include <poplar/Vertex.hpp>
 
 #include "../numbers.hpp"
-#include "elementwise_cycles.hpp"
+#include "elementwise_chain_cycles.hpp"
 
 // OP(name, suffix, From, To, Work, expression of x). From and To are what slots hold: float, int or unsigned; bools are
 // 0 or 1.
@@ -41,6 +41,7 @@
   OP(cosine, f32, float, float, Library, std::cos(x))                                                 \
   OP(tan, f32, float, float, Library, std::tan(x))                                                    \
   OP(erf, f32, float, float, Library, std::erf(x))                                                    \
+  OP(asin, f32, float, float, Library, std::asin(x))                                                  \
   OP(is_finite, f32, float, unsigned, Comparison, std::isfinite(x))                                   \
   OP(abs, s32, int, unsigned, Simple, x < 0 ? 0u - unsigned(x) : unsigned(x))                         \
   OP(negate, s32, unsigned, unsigned, Simple, 0u - x)                                                 \

@@ -1,5 +1,5 @@
 // What the code of elementwise chains is made of, which the executor generates
-// (xla_ext/executor/plan/chain_source.cpp): elements in registers, n = 4, 2 or 1 of them, and functions of them. They
+// (xla_ext/elementwise/chain_source.cpp): elements in registers, n = 4, 2 or 1 of them, and functions of them. They
 // yield what elementwise_chain_ops.hpp says.
 //
 // Floats are pairs in 64-bit registers; of one element both are the same. The truth of a comparison is a mask, all bits

@@ -183,6 +183,21 @@ class JoinCandidates : public poplar::MultiVertex {
   }
 };
 
+// What all lists of a sample dropped.
+class SumDropped : public poplar::Vertex {
+ public:
+  In<unsigned> dropped;  // [count]
+  poplar::Output<unsigned> sum;
+  unsigned count;
+
+  bool compute() {
+    unsigned all = 0;
+    for (unsigned k = 0; k < count; ++k) all += dropped[k];
+    *sum = all;
+    return true;
+  }
+};
+
 template class CutCandidates<unsigned short>;
 template class CutCandidates<int>;
 template class JoinCandidates<unsigned short>;

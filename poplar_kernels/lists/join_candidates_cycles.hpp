@@ -2,6 +2,8 @@
 // passes that the search for the last of them takes.
 #pragma once
 
+#include <concepts>
+
 #include "../issue_slots.hpp"
 #include "candidates.hpp"
 #include "selection.hpp"
@@ -12,6 +14,7 @@ template <class Id>
 class CutCandidates;
 template <class Id>
 class JoinCandidates;
+class SumDropped;
 
 namespace cycles {
 
@@ -22,9 +25,10 @@ constexpr Slots kHashed = 12;
 // A candidate of it that is gathered: load, store, branch; its extremes: the same. One that is compared alone: load,
 // comparison, its result, branch, loop.
 constexpr Slots kPart = 10, kGathered = 3, kCompared = 5;
-// Two neighbours that are compared with a bound: a load, comparison, mask and sum, one of them beside the load and one
-// beside the branch: 4. Around such a pass: the next bound 6, the tests of what it gave 6.
-constexpr Slots kPairAbove = 4, kPass = 12;
+// Four neighbours that are compared with a bound: two loads, the branch; two comparisons, masks and sums, of which
+// three find a bundle. Around such a pass: the next bound 6, the tests of what it gave 6, a pair that is left over 4,
+// sums 2.
+constexpr Slots kFourAbove = 7, kPass = 18;
 // Of both kinds: what stays 5; own part, tests, the count and its store 10. The first worker: both cuts 4, their
 // addresses 4, spikes and dropped ones 5.
 constexpr Slots kKinds = 5 + 2 * 10, kCuts = 13;
@@ -35,7 +39,7 @@ struct ListSearch {
 };
 
 constexpr Slots searchLists(ListSearch search) {
-  const Slots parts = kShares * kPart, count = (search.candidates + 1) / 2 * kPairAbove;
+  const Slots parts = kShares * kPart, count = search.candidates / 4 * kFourAbove;
   const Slots tie_pass = kPass + parts + search.candidates * kCompared + search.ties * kHashed;
   return parts + search.candidates * kGathered + search.counts * (kPass + (search.gathered ? 0 : parts) + count) +
          search.tie_passes * tie_pass;
@@ -87,6 +91,11 @@ std::uint64_t workerCycles(const JoinCandidates<Id>& vertex, unsigned worker) {
              (worker == 0 ? header(sizeof(Id)) : 0);
   }
   return slots;
+}
+
+// A number's load, sum and branch.
+std::uint64_t workerCycles(const std::same_as<SumDropped> auto& vertex, unsigned) {
+  return cycles::kCall + 3 + 2 + cycles::Slots{3} * vertex.count;
 }
 
 }  // namespace snnjax

@@ -37,7 +37,16 @@ inline void sumBlock(ListedRows<W> rows, const Id* ids, unsigned count, V values
   using Of = Numbers<N>;
   N sums[kBlocks];
   for (unsigned i = 0; i < kBlocks; ++i) sums[i] = Of::fill(0.0f);
-  for (unsigned k = 0; k < count; ++k) {
+  unsigned k = 0;
+  if constexpr (!V::kSkips) {
+    for (; k + 2 <= count; k += 2) {  // two a turn
+      const auto *row = rows.row(ids[k]) + first, *next = rows.row(ids[k + 1]) + first;
+      for (unsigned i = 0; i < kBlocks; ++i) {
+        sums[i] = sums[i] + Of::load(row + i * Of::kCount) + Of::load(next + i * Of::kCount);
+      }
+    }
+  }
+  for (; k < count; ++k) {
     const auto* row = rows.row(ids[k]) + first;
     if constexpr (V::kSkips) {
       const float value = values[k];

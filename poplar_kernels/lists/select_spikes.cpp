@@ -5,16 +5,16 @@
 
 namespace snnjax {
 
-// Candidates of rows: neurons above the threshold, and those above the second threshold. Each worker lists its share of
-// the neurons.
+// Candidates of rows: neurons above the least of both thresholds; those above the threshold are spikes. Each worker
+// lists its share of the neurons.
 template <class Id>
 class SelectCandidates : public poplar::MultiVertex {
  public:
-  In<float> v;                 // [rows, neurons], membranes; a NaN is never listed
-  In<float> threshold;         // [neurons]
-  In<float> second_threshold;  // [neurons]
-  Out<Id> lists;               // [rows, workers, listStride(slots)], of Part; the slots are those of a share
-  Out<float> membranes;        // [rows, workers, slots], of Part
+  In<float> v;           // [rows, neurons], membranes; a NaN is never listed
+  In<float> threshold;   // [neurons]
+  In<float> least;       // [neurons], the smaller of both thresholds
+  Out<Id> lists;         // [rows, workers, listStride(slots)], of Part; the slots are those of a share
+  Out<float> membranes;  // [rows, workers, slots], of Part
   unsigned rows, neurons;
 
   bool compute(unsigned worker) {
@@ -26,24 +26,20 @@ class SelectCandidates : public poplar::MultiVertex {
     return true;
   }
 
-  // Calls body(j, v, is_spike) for the candidates of a worker in a row: those above either threshold.
+  // Calls body(j, v, is_spike) for the candidates of a worker in a row: those above the least threshold.
   template <class Body>
   void forEachCandidate(unsigned row, unsigned worker, Body&& body) const {
     const Range own = neuronsOfWorker(neurons, worker);
     const float* const of_row = &v[row * neurons];
     const auto offer = [&](unsigned j) {
-      const bool is_spike = of_row[j] > threshold[j];
-      if (is_spike || of_row[j] > second_threshold[j]) body(j, of_row[j], is_spike);
+      if (of_row[j] > least[j]) body(j, of_row[j], of_row[j] > threshold[j]);
     };
     unsigned j = own.first;
     for (; j + 2 <= own.last; j += 2) {
 #if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
       using Of = Numbers<float2>;
-      if (neurons % 2 == 0) {  // pairs begin at 64 bits
-        const float2 pair = Of::load(of_row + j);
-        const float2 above = fires(pair, Of::load(&threshold[j])) + fires(pair, Of::load(&second_threshold[j]));
-        if (above[0] + above[1] == 0.0f) continue;
-      }
+      // Pairs begin at 64 bits.
+      if (neurons % 2 == 0 && !anyAbove(Of::load(of_row + j), Of::load(&least[j]))) continue;
 #endif
       offer(j);
       offer(j + 1);

@@ -17,12 +17,12 @@ class SelectSpikesBackward;
 
 namespace cycles {
 
-// Two neighbours of which none is a candidate: loads of the membranes and of
-// both thresholds 3, the smaller threshold (beside a load), the comparison, its two lanes in one, the result into a
-// main register, the branch, the loop's branch: 8. Where one is, each of both by itself: two comparisons (one beside
-// the other's branch), their results into main registers 2, two branches: 6. A single neuron, where an odd number of
-// columns lets no pair begin at 64 bits: the same and its loads and loop, 9.
-constexpr Slots kPair = 8, kNearPair = 12, kNeuron = 9;
+// Two neighbours of which none is a candidate: loads of the membranes and of the least thresholds 2, the comparison,
+// its two lanes in one, the result into a main register, the branch, the loop's branch: 7. Where one is, each of both
+// by itself: loads of its membrane and threshold 2, the comparison, its result into a main register, the branch: 5. A
+// single neuron, where an odd number of neurons lets no pair begin at 64 bits: the same and its loop, 6. A candidate
+// besides: its threshold, the comparison, its result into a main register, the branch.
+constexpr Slots kPair = 7, kNearPair = 10, kNeuron = 6, kWhichKind = 4;
 
 // What one pass over a worker's neurons finds.
 struct Walk {
@@ -48,7 +48,7 @@ std::uint64_t workerCycles(const SelectCandidates<Id>& vertex, unsigned worker) 
       last_pair = j / 2;
     });
     const Walk in_pairs = {neurons / 2, near_pairs, neurons % 2}, single = {0, 0, neurons};
-    slots += partOf(found, sizeof(Id)) + walkOf(vertex.neurons % 2 == 0 ? in_pairs : single);
+    slots += partOf(found, sizeof(Id)) + found * kWhichKind + walkOf(vertex.neurons % 2 == 0 ? in_pairs : single);
   }
   return slots;
 }

@@ -70,8 +70,13 @@ inline unsigned numAbove(const float* v, unsigned count, [[maybe_unused]] bool i
 #if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
   using Of = Numbers<float2>;
   if (!is_at_register && count > 0) above += v[k++] > bound ? 1 : 0;
-  float2 lanes = {0.0f, 0.0f};
-  for (; k + 2 <= count; k += 2) lanes += fires(Of::load(v + k), Of::fill(bound));
+  float2 lanes = {0.0f, 0.0f}, others = lanes;
+  for (; k + 4 <= count; k += 4) {  // two pairs, which do not wait for each other
+    lanes += fires(Of::load(v + k), Of::fill(bound));
+    others += fires(Of::load(v + k + 2), Of::fill(bound));
+  }
+  if (k + 2 <= count) lanes += fires(Of::load(v + k), Of::fill(bound)), k += 2;
+  lanes += others;
   above += static_cast<unsigned>(lanes[0] + lanes[1]);
 #endif
   for (; k < count; ++k) above += v[k] > bound ? 1 : 0;
@@ -119,9 +124,10 @@ inline Extremes extremesOf(ForEach&& forEach) {
 }
 
 // The cut that keeps the first `slots` of `count` candidates. `forEach(body)` calls body(v, id) for each of them, and
-// `countAbove(bound)` says how many lie above it. The last membrane to keep is found by bisecting the floats between
-// the smallest and the largest, which ends as soon as a bound separates two candidates; ties by bisecting their hashes.
-// It needs no extra memory; workers that share a row all search.
+// `countAbove(bound)` says how many lie above it. The last membrane to keep is found between the smallest and the
+// largest: a few times where it lies if they are spread evenly, then by bisecting the floats; this ends as soon as a
+// bound separates two candidates. Ties are found by bisecting their hashes. It needs no extra memory; workers that
+// share a row all search.
 template <class CountAbove, class ForEach>
 inline Cut findCut(unsigned count, unsigned slots, Extremes extremes, CountAbove&& countAbove, ForEach&& forEach) {
   constexpr float kInfinity = __builtin_inff();

@@ -4,19 +4,10 @@
 #include <type_traits>
 
 #include "../fields.hpp"
+#include "../words.hpp"
 #include "../workers.hpp"
 
 namespace snnjax {
-
-namespace {
-
-template <class V, class T>
-std::uint64_t vectorsOf(const V& vertex, unsigned worker) {
-  const Range share = shareOf(vertex.count, worker, kPerVector<T>);
-  return (share.last - share.first + kPerVector<T> - 1) / kPerVector<T>;
-}
-
-}  // namespace
 
 // out = value
 template <class T>
@@ -28,10 +19,13 @@ class Fill : public poplar::MultiVertex {
 
   bool compute(unsigned worker) {
     const Range share = shareOf(count, worker, kPerVector<T>);
+    alignas(8) T word[kPerVector<T>];
+    for (T& each : word) each = value;
     unsigned i = share.first;
     for (; i + 4 * kPerVector<T> <= share.last; i += 4 * kPerVector<T>) {  // unrolled: a store is all that a turn does
-      for (unsigned k = 0; k < 4 * kPerVector<T>; ++k) out[i + k] = value;
+      for (unsigned k = 0; k < 4 * kPerVector<T>; k += kPerVector<T>) moveWord<8>(&out[i + k], word);
     }
+    for (; i + kPerVector<T> <= share.last; i += kPerVector<T>) moveWord<8>(&out[i], word);
     for (; i < share.last; ++i) out[i] = value;
     return true;
   }
@@ -63,7 +57,8 @@ class Transpose : public poplar::MultiVertex {
 
 template <class T>
 std::uint64_t workerCycles(const Fill<T>& vertex, unsigned worker) {
-  return cycles::fill(vectorsOf<Fill<T>, T>(vertex, worker));
+  const Range share = shareOf(vertex.count, worker, kPerVector<T>);
+  return cycles::fillTensor(share.last - share.first, sizeof(T));
 }
 
 template <class T>

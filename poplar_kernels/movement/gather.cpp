@@ -4,22 +4,18 @@
 #include <type_traits>
 
 #include "../fields.hpp"
+#include "../words.hpp"
 #include "../workers.hpp"
 
 namespace snnjax {
 
 namespace {
 
-template <class T>
-void copyRow(const T* from, T* to, unsigned width) {
-  for (unsigned i = 0; i < width; ++i) to[i] = from[i];
-}
-
 // Zeros where there is no such row.
 template <class Table, class T>
 void takeRow(const Table& table, unsigned row, unsigned rows, T* to, unsigned width) {
-  if (row < rows) return copyRow(&table[row * width], to, width);
-  for (unsigned i = 0; i < width; ++i) to[i] = T(0);
+  if (row < rows) return copyRows(to, &table[row * width], width, width);
+  fillRows(to, T(0), width, width);
 }
 
 }  // namespace
@@ -91,7 +87,7 @@ class DynamicSlice : public poplar::MultiVertex {
     const Range share = shareOf(count, worker, rowsPerUnit<T>(width));
     unsigned row = (*offset % rows + share.first) % rows;
     for (unsigned k = share.first; k < share.last; ++k) {
-      copyRow(&table[row * width], &out[k * width], width);
+      copyRows(&out[k * width], &table[row * width], width, width);
       if (++row == rows) row = 0;
     }
     return true;
@@ -101,19 +97,19 @@ class DynamicSlice : public poplar::MultiVertex {
 template <class T, class Id>
 std::uint64_t workerCycles(const Gather<T, Id>& vertex, unsigned worker) {
   const Range share = shareOf(vertex.count, worker, rowsPerUnit<T>(vertex.width));
-  return cycles::gatherRows(share.last - share.first, vertex.width * sizeof(T));
+  return cycles::gatherRows(share.last - share.first, vertex.width, sizeof(T));
 }
 
 template <class T, class Start>
 std::uint64_t workerCycles(const GatherAt<T, Start>& vertex, unsigned worker) {
   const Range share = shareOf(vertex.count, worker, rowsPerUnit<T>(vertex.width));
-  return cycles::gatherRowsAt(share.last - share.first, vertex.width * sizeof(T));
+  return cycles::gatherRowsAt(share.last - share.first, vertex.width, sizeof(T));
 }
 
 template <class T>
 std::uint64_t workerCycles(const DynamicSlice<T>& vertex, unsigned worker) {
   const Range share = shareOf(vertex.count, worker, rowsPerUnit<T>(vertex.width));
-  return cycles::sliceRows(share.last - share.first, vertex.width * sizeof(T));
+  return cycles::sliceRows(share.last - share.first, vertex.width, sizeof(T));
 }
 
 #define SNNJAX_GATHER(T)                    \

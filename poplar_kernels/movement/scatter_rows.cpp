@@ -5,6 +5,7 @@
 #include "scatter_rows_cycles.hpp"
 
 #include "../fields.hpp"
+#include "../words.hpp"
 #include "../workers.hpp"
 
 namespace snnjax {
@@ -21,9 +22,8 @@ class ScatterRows : public poplar::MultiVertex {
 
   bool compute(unsigned worker) {
     const Range own = shareOf(rows, worker, rowsPerUnit<T>(width));
-    forEachOwnRow(ids, count, first_row, own, [&](unsigned k, unsigned row) {
-      for (unsigned i = 0; i < width; ++i) table[row * width + i] = values[k * width + i];
-    });
+    forEachOwnRow(ids, count, first_row, own,
+                  [&](unsigned k, unsigned row) { copyRows(&table[row * width], &values[k * width], width, width); });
     return true;
   }
 };
@@ -32,7 +32,7 @@ template <class T, class Id>
 std::uint64_t workerCycles(const ScatterRows<T, Id>& vertex, unsigned worker) {
   const Range own = shareOf(vertex.rows, worker, rowsPerUnit<T>(vertex.width));
   const unsigned found = countOwnRows(vertex.ids, vertex.count, vertex.first_row, own);
-  return cycles::scatterRows(vertex.count, found, vertex.width * sizeof(T));
+  return cycles::scatterRows(vertex.count, found, vertex.width, sizeof(T));
 }
 
 #define SNNJAX_SCATTER(T)                  \

@@ -3,6 +3,7 @@
 #include "windows_cycles.hpp"
 
 #include "../fields.hpp"
+#include "../words.hpp"
 #include "../workers.hpp"
 
 namespace snnjax {
@@ -30,7 +31,7 @@ class SliceWindow : public poplar::MultiVertex {
   bool compute(unsigned worker) {
     const Range share = shareOf(count * width, worker, kPerVector<T>);
     const T* const from = &table[firstRow(*start, is_signed, rows, count) * width];
-    for (unsigned i = share.first; i < share.last; ++i) out[i] = from[i];
+    copyRows(&out[share.first], from + share.first, share.last - share.first, width);
     return true;
   }
 };
@@ -48,7 +49,7 @@ class UpdateWindow : public poplar::MultiVertex {
   bool compute(unsigned worker) {
     const unsigned first = firstRow(*start, is_signed, rows, count) * width;
     const Range own = share(worker, first);
-    for (unsigned i = own.first; i < own.last; ++i) table[i] = values[i - first];
+    copyRows(&table[own.first], &values[own.first - first], own.last - own.first, width);
     return true;
   }
   // Elements of the table, in whole vectors of it.
@@ -63,13 +64,13 @@ class UpdateWindow : public poplar::MultiVertex {
 template <class T>
 std::uint64_t workerCycles(const SliceWindow<T>& vertex, unsigned worker) {
   const Range share = shareOf(vertex.count * vertex.width, worker, kPerVector<T>);
-  return cycles::window(share.last - share.first, vertex.width, sizeof(T), false);
+  return cycles::window(share.last - share.first, vertex.width, sizeof(T));
 }
 
 template <class T>
 std::uint64_t workerCycles(const UpdateWindow<T>& vertex, unsigned worker) {
   const Range own = vertex.share(worker, vertex.firstElement());
-  return cycles::window(own.last - own.first, vertex.width, sizeof(T), true);
+  return cycles::window(own.last - own.first, vertex.width, sizeof(T));
 }
 
 #define SNNJAX_WINDOW(T)         \

@@ -103,6 +103,10 @@ class ListSpikes : public poplar::MultiVertex {
       list[++found] = (first_id + i) * columns;
     };
     for (unsigned pair = own.first; pair < own.last; ++pair) {
+#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
+      using Of = Numbers<float2>;
+      if (!anyAbove(Of::load(&sent[2 * pair]), Of::fill(kNotSent))) continue;
+#endif
       offer(2 * pair);
       offer(2 * pair + 1);
     }

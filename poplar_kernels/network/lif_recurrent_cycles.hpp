@@ -25,14 +25,14 @@ constexpr Slots kRecurrentNumber = kRun + 1 + 2 + 5;
 // A part of a list: the same without a pair, pointers 2, the loop.
 constexpr Slots kSummedRow = 4, kSummedPart = 6;
 
-// ListSpikes: of a pair a load, the comparison, its lanes' way to an integer register, branch, loop. Where one fired,
-// both again: comparison, its way, branch; a spike: membrane, its store, row 2, its store.
-constexpr Slots kFiredPair = 5, kFiredLanes = 6, kListedSpike = 5;
+// ListSpikes: of a pair a load, the comparison, its lanes in one and their way to a main register 2, branch, loop.
+// Where one fired, both again: load, comparison, its way, branch; a spike: its store, row 2, its store, the count.
+constexpr Slots kFiredPair = 6, kFiredLanes = 8, kListedSpike = 5;
 // A count of a list with its loop. A spike that is copied: two loads and stores, the branch.
 constexpr Slots kCountOfList = 3, kCopiedSpike = 5;
-// A rank: around it 10; a list: pointers, count, test and loop; of two membranes a load, two comparisons, two sums that
-// no bundle takes, the branch. Ties, which are rare, are not counted.
-constexpr Slots kRank = 10, kRankedList = 6, kRankedPair = 5;
+// A rank: around it 10; a list: pointers, count, test and loop; of two membranes a load, two comparisons, their
+// masks' ones 2, two sums of which one lies beside the branch. Ties, which are rare, are not counted.
+constexpr Slots kRank = 10, kRankedList = 6, kRankedPair = 7;
 
 inline Slots rank(const SpikeLists& lists) {
   Slots slots = kRank;

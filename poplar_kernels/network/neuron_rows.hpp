@@ -29,14 +29,13 @@ class Marker<float2> {
   explicit Marker(unsigned j)
       : fires_(of(kFirstMark >> j % kMarked)), near_(of(kFirstMark >> kMarked >> j % kMarked)) {}
   unsigned operator()(float2 v, float2 threshold, float2 second_threshold) const {
-    const Masks marks = ((v > threshold) & fires_) | ((v > second_threshold) & near_);
+    const Mask marks = ((v > threshold) & fires_) | ((v > second_threshold) & near_);
     return static_cast<unsigned>(marks[0] | marks[1]);
   }
 
  private:
-  using Masks = decltype(float2{} > float2{});  // all bits of a lane, or none
-  static Masks of(unsigned mark) { return Masks{static_cast<int>(mark), static_cast<int>(mark >> 1)}; }
-  Masks fires_, near_;
+  static Mask of(unsigned mark) { return Mask{static_cast<int>(mark), static_cast<int>(mark >> 1)}; }
+  Mask fires_, near_;
 };
 #endif
 

@@ -1,5 +1,6 @@
 // Blocks of time steps on the tiles: rows of a history, and the counter of a loop.
 #include "../fields.hpp"
+#include "../words.hpp"
 #include "../workers.hpp"
 
 namespace snnjax {
@@ -16,8 +17,10 @@ class LoadBlock : public poplar::MultiVertex {
   bool compute(unsigned worker) {
     const unsigned from = *block - back;
     const Range own = shareOf(width, worker, kPerVector<T>);
-    for (unsigned i = own.first; i < own.last; ++i) {
-      row[i] = from < num_blocks ? history[from * width + i] : static_cast<T>(0.0f);
+    if (from < num_blocks) {
+      copyRows(&row[own.first], &history[from * width + own.first], own.last - own.first, width);
+    } else {
+      fillRows(&row[own.first], T(0), own.last - own.first, width);
     }
     return true;
   }
@@ -35,7 +38,7 @@ class StoreBlock : public poplar::MultiVertex {
   bool compute(unsigned worker) {
     if (*block >= num_blocks) return true;
     const Range own = shareOf(width, worker, kPerVector<T>);
-    for (unsigned i = own.first; i < own.last; ++i) history[*block * width + i] = row[i];
+    copyRows(&history[*block * width + own.first], &row[own.first], own.last - own.first, width);
     return true;
   }
 };

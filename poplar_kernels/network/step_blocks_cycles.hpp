@@ -24,13 +24,13 @@ constexpr Slots kAdvance = kCall + 5;
 template <class T>
 std::uint64_t workerCycles(const LoadBlock<T>& vertex, unsigned worker) {
   const Range own = shareOf(vertex.width, worker, kPerVector<T>);
-  return cycles::entry(6, true) + 3 + cycles::copy(own.last - own.first, sizeof(T));
+  return cycles::entry(6, true) + 3 + 4 + cycles::moved(own.last - own.first, sizeof(T), vertex.width);
 }
 
 template <class T>
 std::uint64_t workerCycles(const StoreBlock<T>& vertex, unsigned worker) {
   const Range own = shareOf(vertex.width, worker, kPerVector<T>);
-  return cycles::entry(5, true) + 2 + cycles::copy(own.last - own.first, sizeof(T));
+  return cycles::entry(5, true) + 2 + 4 + cycles::moved(own.last - own.first, sizeof(T), vertex.width);
 }
 
 std::uint64_t workerCycles(const std::same_as<Advance> auto&, unsigned) { return cycles::kAdvance; }

@@ -27,11 +27,14 @@ class RowsCurrent : public poplar::MultiVertex {
 
   bool compute(unsigned worker) {
     const ListedRows<const W> matrix = {&weights[0], num_inputs, neurons};
+    const Id* record = &lists[worker * stride];
+    float* sums = &current[worker * neurons];
     for (unsigned row = worker; row < rows; row += numWorkers()) {
-      const List<Id> list = {&lists[row * stride], capacity};
-      float* const sums = &current[row * neurons];
+      const List<Id> list = {record, capacity};
       sumListedRows(matrix, list.ids(), list.spikes(), valuesOf<valued>(*this, row),
                     [&](unsigned j, auto numbers, auto sum) { numbers.store(sums + j, sum); });
+      record += numWorkers() * stride;
+      sums += numWorkers() * neurons;
     }
     return true;
   }

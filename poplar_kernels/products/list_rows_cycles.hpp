@@ -17,14 +17,15 @@ class RowsGradient;
 
 namespace cycles {
 
-// A row of RowsCurrent: pointers to it and its record 6, the loop over rows 3, its record's address 3.
-constexpr Slots kCurrentRow = 12;
+// A row of RowsCurrent: pointers to it and its record move on 2, the ids' address, the loop over rows 2; where its
+// values begin 2.
+constexpr Slots kCurrentRow = 5, kCurrentValues = 2;
 // An entry of value 0, once for each block of columns: its load, the id's, the test, the branch, the loop.
 constexpr Slots kZeroEntry = 5;
 
 // Sums of `used` entries beside `zeros` entries of value 0, and a store for each number or pair.
 constexpr Slots currentRow(Slots used, Slots zeros, unsigned neurons, unsigned width, bool valued) {
-  return kCurrentRow + kRecordHeader + sumListedRows(used, neurons, width, valued) +
+  return kCurrentRow + (valued ? kCurrentValues : 0) + kRecordHeader + sumListedRows(used, neurons, width, valued) +
          zeros * kZeroEntry * blocksOf(neurons).count() + numbersOf(neurons);
 }
 
@@ -61,7 +62,7 @@ constexpr Slots addToPairs(Slots pairs, Slots entries, bool is_narrow, bool valu
 template <class W, class Id, bool valued>
 std::uint64_t workerCycles(const RowsCurrent<W, Id, valued>& vertex, unsigned worker) {
   using namespace cycles;
-  Slots slots = entry(valued ? 9 : 8, false);
+  Slots slots = entry(valued ? 9 : 8, false) + 6;  // its first row, and how far the next one lies
   for (unsigned row = worker; row < vertex.rows; row += vertex.numWorkers()) {
     const unsigned spikes = List<Id>{&vertex.lists[row * vertex.stride], vertex.capacity}.spikes();
     const Slots used = usedEntries<valued>(vertex, row, spikes);

@@ -60,7 +60,7 @@ def _scan(
         membrane, threshold, after = model.advance(held.neuron, carried, current)
         hint = "Give the membrane the shape of the inputs"
         check_shape(f"{model.name}.integrate", "membrane", membrane, current.shape, "batch, neurons", hint)
-        spikes, steps = _fired(cells, held, (membrane, threshold), (inside, offset), context)
+        spikes, steps = _fired(cells, held, (membrane, threshold), (inside, offset), context, after)
         after = model.finish(after, spikes)
         _check_kept(model, carried, after)
         return choose(inside, after, carried), steps
@@ -103,15 +103,17 @@ def _fired(
     fired: tuple[Array, Array],
     given: tuple[Array | None, Array | None],
     context: Context,
+    after: State = None,
 ) -> tuple[Array, Steps]:
     """The true spikes of membranes and thresholds, and the results; `given` are where a sequence lasts, and offsets.
 
-    All are ``[..., batch, neurons]``.
+    All are ``[..., batch, neurons]``. `after` is the state of neurons whose spikes have a derivative of their own.
     """
     (membrane, threshold), (inside, offset) = fired, given
     threshold = jnp.broadcast_to(align(threshold.astype(membrane.dtype), membrane), membrane.shape)
     threshold = threshold if offset is None else threshold - offset
     spikes, counts = cells.neuron.graded(membrane, threshold)
+    spikes = spikes if cells.neuron.sent is None else cells.neuron.sent(after, spikes)
     each = (membrane, threshold, spikes, counts)
     listed, counted = fire(cells.neuron, held.neuron, cells.slots, each, held.second, inside, context)
     shown = None

@@ -145,6 +145,8 @@ class Spiking(Block):
     def obstacle(self) -> str | None:
         """What the fused op does not compute of these neurons, None if it does."""
         own, form = self.neuron, self.neuron.glif
+        if own.sent is not None:
+            return f"the times of the spikes of {own.name} have derivatives"
         if own.sequence is not None:
             return f"{own.name} computes all steps at once"
         if own.is_graded:
@@ -253,6 +255,11 @@ def spiking_of(
     neuron = _DEFAULT_NEURON if neuron is None else neuron
     check_spiking(op, neuron)
     share, second_threshold = checked_capacity(op, capacity), checked_second(op, second_threshold)
+    if share is not None and neuron.sent is not None:
+        fail(
+            f"{op}: `capacity` must be None for spikes whose times have derivatives, got {share}: lists forget "
+            "the spikes of the step before. Leave it out, or pass gradient='surrogate' to the neuron."
+        )
     if share is not None and second_threshold is None:
         warn_if_at_rest(op, neuron)
     elif share is not None:

@@ -5,7 +5,7 @@ from typing import cast
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Integer
 
-from snnjax._check import check_choice
+from snnjax._check import check_choice, fail
 from snnjax.metrics.decode import (
     Outputs,
     as_labels,
@@ -22,7 +22,11 @@ DECODERS = ("sum", "max", "first_spike", "steps")
 
 
 def predictions(
-    outputs: Outputs, *, lengths: Integer[Array, " batch"] | None = None, decoder: str = "sum"
+    outputs: Outputs,
+    *,
+    lengths: Integer[Array, " batch"] | None = None,
+    decoder: str = "sum",
+    weights: Float[Array, " time"] | None = None,
 ) -> Int[Array, " batch"] | Int[Array, "time batch"]:
     """Decode the predicted class from the outputs, int32.
 
@@ -34,9 +38,10 @@ def predictions(
         outputs: dense ``[time, batch, classes]`` or `SparseSpikes`, as for the losses; dense for "steps".
         lengths: number of steps of each sequence.
         decoder: the decoder that matches the loss.
+        weights: of each step in a "sum", those of `snnjax.losses.cross_entropy_sum`.
 
     Raises:
-        ValueError: if outputs or lengths do not match, or the decoder is unknown.
+        ValueError: if outputs, lengths or weights do not match, or the decoder is unknown or takes no weights.
 
     Example:
         >>> import jax.numpy as jnp
@@ -47,12 +52,17 @@ def predictions(
     """
     check_outputs("predictions", outputs, lengths)
     check_choice("predictions", "decoder", decoder, DECODERS)
+    if weights is not None and decoder != "sum":
+        hint = "Leave them out, or decode the sum"
+        fail(f"predictions: `weights` must be None for the decoder {decoder!r}, got some. {hint}.")
     if decoder == "steps":
         check_dense("predictions", outputs, lengths)
         return jnp.argmax(cast(Array, outputs), axis=-1).astype(jnp.int32)
     if decoder == "first_spike":
         return jnp.argmin(class_first_spikes(outputs, lengths), axis=-1).astype(jnp.int32)
-    scores = class_sums(outputs, lengths) if decoder == "sum" else class_maxima(outputs, lengths)
+    scores = (
+        class_sums(outputs, lengths, weights=weights) if decoder == "sum" else class_maxima(outputs, lengths)
+    )
     return jnp.argmax(scores, axis=-1).astype(jnp.int32)
 
 
@@ -62,6 +72,7 @@ def accuracy(
     *,
     lengths: Integer[Array, " batch"] | None = None,
     decoder: str = "sum",
+    weights: Float[Array, " time"] | None = None,
 ) -> Float[Array, ""]:
     """Compute the fraction of sequences (with "steps", of labelled steps) whose `predictions` equal `labels`, float32.
 
@@ -75,17 +86,22 @@ def accuracy(
         >>> accuracy(jnp.array([[[0.0, 1.0], [0.0, 1.0]]]), jnp.array([1, 0]))
         Array(0.5, dtype=float32)
     """
-    right, asked = right_answers("accuracy", outputs, labels, lengths, decoder)
+    right, asked = right_answers("accuracy", outputs, labels, lengths, decoder, weights)
     total = jnp.sum(asked).astype(jnp.float32)
     return jnp.sum(right).astype(jnp.float32) / (jnp.maximum(total, 1) if decoder == "steps" else total)
 
 
 def right_answers(
-    op: str, outputs: Outputs, labels: Array, lengths: Array | None, decoder: str
+    op: str,
+    outputs: Outputs,
+    labels: Array,
+    lengths: Array | None,
+    decoder: str,
+    weights: Float[Array, " time"] | None = None,
 ) -> tuple[Array, Array]:
     """The numbers of correctly predicted labels and of all labels of each sequence, int32 ``[batch]``."""
     check_outputs(op, outputs, lengths)
-    named = predictions(outputs, lengths=lengths, decoder=decoder)
+    named = predictions(outputs, lengths=lengths, decoder=decoder, weights=weights)
     if decoder == "steps":
         labels = as_step_labels(op, labels, outputs.shape)
         asked = has_label(outputs, labels, lengths)

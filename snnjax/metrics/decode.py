@@ -107,11 +107,17 @@ def has_label(outputs: Outputs, labels: Array, lengths: Array | None) -> Array:
 
 
 def class_sums(
-    outputs: Outputs, lengths: Integer[Array, " batch"] | None = None
+    outputs: Outputs,
+    lengths: Integer[Array, " batch"] | None = None,
+    *,
+    weights: Float[Array, " time"] | None = None,
 ) -> Float[Array, "batch classes"]:
     """Sum the outputs of each class over time: ``sum_{t < lengths[b]} outputs[t, b, c]``, a count for spikes.
 
-    Errors: outputs are not floating-point [time, batch, classes] with at least one step, or lengths do not match.
+    With `weights` each step counts ``weights[t]`` times.
+
+    Errors: outputs are not floating-point [time, batch, classes] with at least one step, or lengths or weights do not
+    match.
 
     Example:
         >>> import jax.numpy as jnp
@@ -121,9 +127,16 @@ def class_sums(
     """
     check_outputs("class_sums", outputs, lengths)
     valid = _is_valid(outputs, lengths)
+    values = upcast(values_of(outputs) if isinstance(outputs, SparseSpikes) else outputs)
+    if weights is not None:
+        weights = jnp.asarray(weights)
+        check_float_array("class_sums", "weights", weights)
+        hint = "Pass one weight for each step"
+        check_shape("class_sums", "weights", weights, outputs.shape[:1], "time", hint)
+        values = values * weights.astype(values.dtype)[:, None, None]
     if isinstance(outputs, SparseSpikes):
-        return _Lists(outputs, valid).add(upcast(values_of(outputs)))
-    return jnp.sum(jnp.where(valid[:, :, None], upcast(outputs), 0), axis=0)
+        return _Lists(outputs, valid).add(values)
+    return jnp.sum(jnp.where(valid[:, :, None], values, 0), axis=0)
 
 
 def class_maxima(

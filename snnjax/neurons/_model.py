@@ -73,7 +73,8 @@ def glif_neuron(model: Model, arguments: Mapping[str, Any]) -> Neuron:
             check_choice(op, name, given[name], known)
     surrogate = as_surrogate(op, given["surrogate"]) if "surrogate" in given else superspike()
     given |= {"surrogate": surrogate} if "surrogate" in given else {}
-    others = {parameter.argument for parameter in model.parameters} | choices.keys() | {"surrogate", "per"}
+    others = {parameter.argument for parameter in model.parameters} | choices.keys()
+    others |= {"surrogate", "per", "gradient", "min_rise"}
     check_switches(op, **{name: given[name] for name in given if name not in others})
     for name, switch in _NORMALIZED.items():
         if given.get(switch) and given[name] == 1:

@@ -52,6 +52,9 @@ class _Traits:
     # -> (membranes[time, batch, neurons], thresholds, state after the last valid step). Other currents are 0.
     sequence: Callable[..., tuple[Array, Array, Any]] | None = None
     num_steps: int | None = None  # of every sequence, of neurons that need all of its steps
+    # (state of `integrate`, spikes) -> the same spikes with another derivative, as others receive them. Neurons are
+    # counted with their surrogate. The spikes of the step before may have a derivative in this one.
+    sent: Callable[[Any, Array], Array] | None = None
     # The least and the largest value of a spike. A graded spike is the membrane in units of twice the threshold,
     # rounded and clipped to these values, so that it is not 0 where the membrane is above the threshold.
     levels: tuple[int, int] = (0, 1)
@@ -171,6 +174,7 @@ class Neuron(_Traits):
             return self.finish(after, jnp.zeros_like(membrane)), membrane.astype(inputs.dtype)
         membrane = upcast(membrane)
         spikes = self.graded(membrane, align(threshold, membrane))[0].astype(inputs.dtype)
+        spikes = spikes if self.sent is None else self.sent(after, spikes)
         return self.finish(after, spikes), spikes
 
 

@@ -6,10 +6,12 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from snnjax._arguments import explained
+from snnjax._check import check_choice
 from snnjax._neuron_table import GLIFConstants, SecondState
 from snnjax.neurons._constants import Constant
 from snnjax.neurons._model import DECAY, THRESHOLD, Model, Parameter, gain_of, glif_neuron
 from snnjax.neurons._neuron import Neuron
+from snnjax.neurons._spike_times import GRADIENTS, check_spike_times, with_spike_times
 from snnjax.surrogates import Surrogate
 
 
@@ -65,6 +67,8 @@ def current_lif(
     reset_time: str = "before_decay",
     spike_from: str = "new",
     inclusive: bool = False,
+    gradient: str = "surrogate",
+    min_rise: float = 0.25,
 ) -> Neuron:
     r"""Make current-based leaky integrate-and-fire neurons: inputs pass through an exponential synapse.
 
@@ -82,10 +86,16 @@ def current_lif(
         synapse_decay: decay of the current per step, a number or a range.
         threshold: a number or a range, in the unit of the membrane.
         normalize_synapse: scale inputs by ``1 - synapse_decay``.
-        per: this and the remaining switches are as for `lif`.
+        per: this and the switches up to `inclusive` are as for `lif`.
+        gradient: "surrogate", or "spike_times" for the derivative of the times of spikes (EventProp on a grid of
+            steps) in place of one of their number. The spikes are the same, and the gradients converge to those of
+            continuous time as steps get shorter; `activity` keeps the surrogate. It needs ``detach_reset=False`` and a
+            layer without capacity, and such layers are scanned.
+        min_rise: the rise of a membrane in a step, in its unit, below which the derivative of a spike time counts it
+            as this much: times of membranes that just reach the threshold depend on the inputs without bound.
 
     Raises:
-        ValueError: if a decay is outside (0, 1), or a switch is unknown.
+        ValueError: if a decay is outside (0, 1), a switch is unknown, or one of them has no derivative of spike times.
 
     Example:
         >>> import jax
@@ -97,6 +107,13 @@ def current_lif(
         CurrentLIFState(v=Array([[2.]], dtype=float32), current=Array([[4.]], dtype=float32))
 
     Reference:
-        Cramer et al. 2022, doi:10.1109/TNNLS.2020.3044364.
+        Cramer et al. 2022, doi:10.1109/TNNLS.2020.3044364; spike times: Wunderlich and Pehle 2021,
+        doi:10.1038/s41598-021-91786-z.
     """
-    return glif_neuron(_MODEL, locals())
+    given = locals()
+    check_choice("current_lif", "gradient", gradient, GRADIENTS)
+    neuron = glif_neuron(_MODEL, given)
+    if gradient == "surrogate":
+        return neuron
+    check_spike_times("current_lif", given)
+    return with_spike_times(neuron, float(min_rise))

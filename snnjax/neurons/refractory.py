@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 from jaxtyping import Array, Int
 
-from snnjax._check import check_integer
+from snnjax._check import check_integer, fail
 from snnjax._types import Params, State
 from snnjax.neurons._neuron import Neuron, check_spiking, drawn, no_stats
 from snnjax.neurons._step import Bound
@@ -39,7 +39,8 @@ def refractory(neuron: Neuron, steps: int) -> Neuron:
         steps: length of the period, at least 0; the shortest interval between two spikes is ``steps + 1``.
 
     Raises:
-        ValueError: if `steps` is not an integer of at least 0, or the neuron does not spike.
+        ValueError: if `steps` is not an integer of at least 0, or the neuron does not spike, or its spike times have
+            derivatives.
 
     Example:
         >>> from snnjax import neurons
@@ -54,6 +55,9 @@ def refractory(neuron: Neuron, steps: int) -> Neuron:
     """
     steps = check_integer("refractory", "steps", steps, 0)
     check_spiking("refractory", neuron)
+    if neuron.sent is not None:
+        hint = "Make it with gradient='surrogate'"
+        fail(f"refractory: `neuron` must have spikes with a surrogate, got times with derivatives. {hint}.")
 
     bound = {"neuron": neuron}
     return Neuron(

@@ -84,7 +84,7 @@ def make_train_step(
     _check_config(network, config, mesh)
     # Neurons of the readout may be as active as the task requires.
     hidden = [name for name in spiking_nodes(network) if name not in dict(network.outputs).values()]
-    run, decoder = forward(network, mesh, train=True), _fitting("fit", network, loss, decoder)
+    run, decoding = forward(network, mesh, train=True), _fitting("fit", network, loss, decoder)
 
     def penalty(activity: dict[str, Array]) -> Array:
         return config.penalty_weight * _activity_penalty([activity[name] for name in hidden], config)
@@ -112,7 +112,7 @@ def make_train_step(
             updates, optimiser_state = optimiser.update(gradients, state.optimiser, state.params)
             params = optax.apply_updates(state.params, updates)
         lengths = _lengths(batch)
-        found = right_answers("fit", _first(network, output), batch.labels, batch.lengths, decoder)
+        found = right_answers("fit", _first(network, output), batch.labels, batch.lengths, *decoding)
         error = jnp.broadcast_to(error, lengths.shape)
         totals = count(network, output, batch, lengths, error, found)
         return TrainState(cast(Params, params), optimiser_state, state.stats and output.stats), totals
@@ -129,14 +129,36 @@ def decoder_of(loss: Loss, decoder: str | None) -> str:
     return decoder or "sum"
 
 
-def _fitting(op: str, network: Network, loss: Loss, decoder: str | None) -> str:
-    """The decoder, after checking that it fits to the readout: membranes have no first spike."""
+def _weights_of(loss: Loss) -> Array | None:
+    """The weights of the steps that are bound to the loss, by which predictions are decoded too."""
+    own: Any = loss
+    while own is not None:
+        if isinstance(own, partial) and "weights" in own.keywords:
+            return own.keywords["weights"]
+        own = own.func if isinstance(own, partial) else getattr(own, "__wrapped__", None)
+    return None
+
+
+def _fitting(op: str, network: Network, loss: Loss, decoder: str | None) -> tuple[str, Array | None]:
+    """The decoder and its weights, after checking that it fits to the readout: membranes have no first spike."""
     found, readout = decoder_of(loss, decoder), network.outputs[0][1]
     block = next((node.block for node in network.nodes if node.name == readout), None)
     if found == "first_spike" and isinstance(block, Integrator):
         hint = "Give the network a snnjax.spiking_readout, or choose another loss"
         fail(f"{op}: `decoder` must be one of membranes for {readout!r}, got 'first_spike'. {hint}.")
-    return found
+    if decoder_of(loss, None) in ("max", "first_spike"):
+        _check_times(op, network)
+    return found, _weights_of(loss) if found == "sum" else None
+
+
+def _check_times(op: str, network: Network) -> None:
+    """Refuse losses of single steps for spikes whose times have derivatives."""
+    for node in network.nodes:
+        if isinstance(node.block, Spiking) and node.block.neuron.sent is not None:
+            fail(
+                f"{op}: `loss` must be a sum over time for the spike times of {node.name!r}, got one of single steps: "
+                "these jump where inputs arrive. Use cross_entropy_sum with weights of the steps."
+            )
 
 
 def _check_config(network: Network, config: TrainConfig, mesh: Mesh | None) -> None:
@@ -238,14 +260,14 @@ def make_evaluation_step(network: Network, loss: Loss, decoder: str | None = Non
         one = jax.tree.map(lambda leaf: leaf[:, None], output)
         return loss(one, label[..., None], lengths=length[None])
 
-    run, decoder = forward(network), _fitting("evaluate", network, loss, decoder)
+    run, decoding = forward(network), _fitting("evaluate", network, loss, decoder)
 
     @jax.jit
     def step(params: Params, stats: Stats | None, batch: Batch) -> Totals:
         lengths = _lengths(batch)
         output = run(params, stats, batch._replace(lengths=lengths), None)
         error = jax.vmap(one_loss, in_axes=(1, -1, 0))(output.output, batch.labels, lengths)
-        found = right_answers("evaluate", _first(network, output), batch.labels, lengths, decoder)
+        found = right_answers("evaluate", _first(network, output), batch.labels, lengths, *decoding)
         totals = count(network, output, batch, lengths, error, found)
         return totals._replace(operations=count_operations(network, params, stats, output, batch, lengths))
 

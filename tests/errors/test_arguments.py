@@ -19,6 +19,12 @@ FAULTS = {
     "TrainConfig: `lr` must be one of its arguments, got 0.1. Call it `learning_rate`.": lambda: (
         train.TrainConfig(lr=0.1)
     ),
+    "dense: `name` must be one of its arguments, got 'low'. Call .named(...) of what it returns.": lambda: (
+        snnjax.dense(8, name="low")
+    ),
+    "residual: `source` must be one of its arguments, got 'low'. Call .receiving(...) of what it returns.": (
+        lambda: snnjax.residual(snnjax.dense(8), source="low")
+    ),
     "layer: `capcity` must be one of its arguments, got 4. Call it `capacity`.": lambda: snnjax.layer(
         8, capcity=4
     ),

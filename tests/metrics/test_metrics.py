@@ -352,6 +352,9 @@ CHAIN = network(3, [layer(2)], leaky_readout(1))
 REFUSED = {
     "accuracy: `outputs` must hold at least one step, got none. "
     "Run the network for at least one step.": lambda: metrics.accuracy(jnp.zeros((0, 1, 2)), jnp.array([0])),
+    "predictions: `weights` must be None for the decoder 'max', got some. Leave them out, or decode the sum.": lambda: (
+        metrics.predictions(jnp.ones((2, 1, 3)), decoder="max", weights=jnp.ones(2))
+    ),
     "predictions: `decoder` must be 'sum', 'max', 'first_spike' or 'steps', got 'mean'. "
     "Choose one of these.": lambda: metrics.predictions(OUTPUTS, decoder="mean"),
     "accuracy: `labels` must have shape [batch] = [2], got [1]. Pass one class index per sequence.": lambda: (

@@ -140,8 +140,12 @@ BUILDER_HEADER = re.compile(
 # graphs: it compiles, runs and holds arrays through the executor.
 EXECUTOR_HEADER = re.compile(
     r"<[a-z_]+>|<pop(lar|util|ops|lin|rand)/[A-Za-z]+\.hpp>"
-    r'|"(builders|executor|planner|schema)/[a-z_/]+\.hpp"'
-    r'|"poplar_kernels/(elementwise/elementwise_chain_ops|issue_slots)\.hpp"'  # elementwise programs, their cost
+    r'|"(builders|elementwise|executor|planner|schema)/[a-z_/]+\.hpp"'
+)
+# Elementwise programs are those of both executor and model: Poplar's headers, and the codelets' operations and costs.
+ELEMENTWISE_HEADER = re.compile(
+    r'<[a-z_]+>|<poplar/Graph\.hpp>|"elementwise/[a-z_]+\.hpp"'
+    r'|"poplar_kernels/(elementwise/elementwise_chain_ops|issue_slots)\.hpp"'
 )
 # The planner only knows numbers: sizes, and the costs of codelets.
 PLANNER_HEADER = re.compile(r'<[a-z_]+>|"planner/[a-z_]+\.hpp"|"poplar_kernels/[a-z]+/[a-z_]+_cycles\.hpp"')
@@ -150,7 +154,7 @@ PLUGIN_HEADER = re.compile(
 )
 # The custom operation is built with an SDK: Poplar's headers, and the part of the executor that builds graphs.
 CUSTOM_OP_HEADER = re.compile(
-    r'<[a-z_]+>|<dlfcn\.h>|<pop(lar|util|ops)/[A-Za-z]+\.hpp>|"executor/(plan_lowering|plan/plan)\.hpp"'
+    r'<[a-z_]+>|<dlfcn\.h>|<pop(lar|util|ops|lin)/[A-Za-z]+\.hpp>|"executor/(plan_lowering|plan/plan)\.hpp"'
 )
 KNOWS_THE_MODEL = re.compile(r"<ipu_model/(profile|json)\.hpp>")
 
@@ -368,9 +372,10 @@ def beyond_the_sdk(path: str, source: str) -> list[str]:
 
 
 def beyond_the_executor(path: str, source: str) -> list[str]:
-    """Headers that plugin, custom operation, executor and planner must not include."""
+    """Headers that plugin, custom operation, executor, elementwise programs and planner must not include."""
     rooms = {
         "custom_op": CUSTOM_OP_HEADER,
+        "elementwise": ELEMENTWISE_HEADER,
         "executor": EXECUTOR_HEADER,
         "pjrt": PLUGIN_HEADER,
         "planner": PLANNER_HEADER,

@@ -18,7 +18,7 @@ KERNELS = rules.files_in("xla_ext/cpu", suffixes=[".cpp", ".hpp"])
 CODELETS = rules.files_in("poplar_kernels", suffixes=[".cpp", ".hpp"])
 BUILDERS = rules.files_in("xla_ext/builders", suffixes=[".cpp", ".hpp"])
 MODEL = rules.files_in("xla_ext/ipu_model", suffixes=[".cpp", ".hpp"])
-ROOMS = [f"xla_ext/{name}" for name in ("custom_op", "executor", "pjrt", "planner")]
+ROOMS = [f"xla_ext/{name}" for name in ("custom_op", "elementwise", "executor", "pjrt", "planner")]
 DEVICE = rules.files_in(*ROOMS, suffixes=[".cpp", ".hpp"])
 # The modules that users find in the index.
 MODULES = [
@@ -269,6 +269,7 @@ LONG = "\n".join(f"    x = {n}" for n in range(rules.MAX_FUNCTION_LINES))
         (rules.beyond_the_executor, "xla_ext/executor/ops/dot.cpp", '#include "pjrt/table.hpp"'),
         (rules.beyond_the_executor, "xla_ext/pjrt/devices/client.cpp", "#include <poplar/Graph.hpp>"),
         (rules.beyond_the_executor, "xla_ext/planner/product_plan.cpp", "#include <poplar/Graph.hpp>"),
+        (rules.beyond_the_executor, "xla_ext/elementwise/program.cpp", '#include "executor/plan/plan.hpp"'),
         (rules.beyond_the_executor, "xla_ext/pjrt/devices/client.cpp", '#include "executor/lowering.hpp"'),
         (rules.beyond_the_executor, "xla_ext/custom_op/custom_op.cpp", '#include "executor/executable.hpp"'),
         (rules.heavy_imports, "snnjax/train.py", "import optax"),

@@ -248,3 +248,15 @@ def test_membranes_have_no_first_spike(given) -> None:
         train.evaluate(net, initial(net), data, **options)
     assert str(caught.value) == text
     assert train.evaluate(spiking, initial(spiking), data, **options)["samples"] == 3
+
+
+def test_predictions_are_decoded_with_the_weights_of_the_loss() -> None:
+    """Bound to the loss, jitted or not: the last step alone decides otherwise than the sum."""
+    inputs = np.zeros((3, 4, 2), np.float32)
+    inputs[:, 0, 0], inputs[:, 3, 1] = 3, 1
+    data = SeriesDataset(inputs, np.full(3, 4), np.ones(3, int), 2)
+    net = snnjax.network(2, [], snnjax.leaky_readout(snnjax.dense(2, bias=False), decay=1.0, normalize=False))
+    params = {"readout/connection": initial(net)["readout/connection"]._replace(weights=jnp.eye(2))}
+    late = functools.partial(losses.cross_entropy_sum, weights=jnp.array([-4.0, 0.0, 0.0, 4.0]))
+    for loss, right in ((losses.cross_entropy_sum, 0.0), (late, 1.0), (jax.jit(late), 1.0)):
+        assert train.evaluate(net, params, data, loss=loss)["accuracy"] == right

@@ -22,6 +22,15 @@ void addValues(poplar::Graph& graph, poplar::ComputeSet set, const SelectSpikesO
             {{"rows", home.rows}, {"stride", listStride(options.capacity)}, {"capacity", options.capacity}});
 }
 
+// The smaller of both thresholds, on the tiles of the first: membranes above it are candidates. One that is NaN, above
+// which nothing lies, leaves the other.
+poplar::Tensor leastThreshold(poplar::Graph& graph, const poplar::Tensor& threshold,
+                              const poplar::Tensor& second_threshold, Sequence& program, const std::string& name) {
+  using namespace popops::expr;
+  const auto takes_second = Or(Lt(_2, _1), NotEqual(_1, _1));
+  return popops::map(graph, Select(_2, _1, takes_second), {threshold, second_threshold}, program, name);
+}
+
 }  // namespace
 
 SelectionSets::SelectionSets(poplar::Graph& graph, const std::string& name, const std::string& suffix)
@@ -75,13 +84,15 @@ Sequence addSelectSpikes(poplar::Graph& graph, const SelectSpikesOptions& option
       options.half_membranes ? popops::cast(graph, tensors.v, poplar::FLOAT, program, "select_spikes/cast") : tensors.v;
   const poplar::Tensor dropped = addAtHomes(graph, poplar::UNSIGNED_INT, tensors.homes, 1, "dropped");
   popops::zero(graph, dropped, program, "select_spikes/zero");
+  const poplar::Tensor least =
+      leastThreshold(graph, tensors.threshold, tensors.second_threshold, program, "select_spikes/least");
   SelectionSets sets(graph, "select_spikes");
   const poplar::ComputeSet values = graph.addComputeSet("select_spikes/values");
   for (const Home& home : tensors.homes) {
     sets.add(
         {home.tile, home.rows, options.neurons, options.capacity, rowsOf(tensors.records, home), rowsOf(dropped, home)},
         templateVertex("snnjax::SelectCandidates", idType(options.long_ids)),
-        {{"v", rowsOf(v, home)}, {"threshold", tensors.threshold}, {"second_threshold", tensors.second_threshold}}, {});
+        {{"v", rowsOf(v, home)}, {"threshold", tensors.threshold}, {"least", least}}, {});
     addValues(graph, values, options, tensors, home);
   }
   program.add(sets.program());

@@ -14,6 +14,7 @@
 #include <map>
 #include <poplar/Graph.hpp>
 #include <poplar/Program.hpp>
+#include <poplin/codelets.hpp>
 #include <popops/codelets.hpp>
 #include <sstream>
 #include <string>
@@ -52,7 +53,8 @@ std::vector<std::byte> fromBase64(const std::string& text) {
   return bytes;
 }
 
-// Adds the codelets of poplar_kernels, stored beside this library, and of popops, unless the graph has them.
+// Adds the codelets of poplar_kernels, stored beside this library, and of the libraries that builders and executor
+// call, unless the graph has them.
 void addCodelets(poplar::Graph& graph) {
   Dl_info library = {};
   dladdr(reinterpret_cast<const void*>(&addCodelets), &library);
@@ -61,11 +63,13 @@ void addCodelets(poplar::Graph& graph) {
   scratch.addCodelets(codelets);
   executor::checkCodelets(scratch);
   graph.addCodelets(codelets);
+  poplin::addCodelets(graph);
   popops::addCodelets(graph);
 }
 
 executor::Plan readAttributes(const std::string& attributes, std::size_t num_arguments) {
   executor::Plan plan = executor::readPlan(fromBase64(attributes));
+  plan.vendor_products = true;
   if (plan.num_partitions != 1) refuse("attributes", "be for one IPU", std::to_string(plan.num_partitions));
   const std::size_t parameters = plan.main.parameters.size();
   if (num_arguments == parameters) return plan;

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <iterator>
 #include <poplar/IPUModel.hpp>
+#include <poplin/codelets.hpp>
+#include <popops/codelets.hpp>
 
 #include "executor/plan/options.hpp"
 
@@ -51,6 +53,8 @@ DeviceProgram::DeviceProgram(const Plan& plan, const SystemOptions& options)
   poplar::Graph scratch(device_.getTarget());
   checkCodelets(scratch);
   poplar::Graph graph(device_.getTarget(), poplar::replication_factor(static_cast<unsigned>(plan.num_partitions)));
+  poplin::addCodelets(graph);
+  popops::addCodelets(graph);
   PlanLowering lowering(graph, plan);
   Programs programs;
   const poplar::program::Sequence main = lowering.lowerMain();

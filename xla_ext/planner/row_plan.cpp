@@ -46,7 +46,7 @@ class RowEstimate {
     const std::size_t each = ceilDivide(plan.lookup_block, kWorkers);
     plan.cycles = kComputeSet + kPhase + words(table_) + messages(plan.row_block) +
                   static_cast<double>(plan.lookup_block) +
-                  times(cycles::gatherRows(each, plan.column_block * sizes_.element_bytes));
+                  times(cycles::gatherRows(each, plan.column_block, static_cast<unsigned>(sizes_.element_bytes)));
     if (joins) plan.cycles += kComputeSet + kPhase + words(found_) + reduced(found_, plan.row_parts);
     return plan;
   }
@@ -63,8 +63,9 @@ class RowEstimate {
     plan.cycles = kComputeSet + kPhase + static_cast<double>(plan.lookup_block) + words(found_) +
                   times(cycles::scatterWith(plan.lookup_block, own, plan.column_block, static_cast<unsigned>(element)));
     if (joins) {
-      plan.cycles += kComputeSet + times(cycles::fill(ceilDivide(table_ * element, 8 * kWorkers))) + kComputeSet +
-                     kPhase + std::max(words(table_), words(plan.lookup_parts * sizes_.share)) +
+      plan.cycles += kComputeSet +
+                     times(cycles::fillTensor(ceilDivide(table_, kWorkers), static_cast<unsigned>(element))) +
+                     kComputeSet + kPhase + std::max(words(table_), words(plan.lookup_parts * sizes_.share)) +
                      messages(plan.lookup_parts * ceilDivide(sizes_.share, plan.column_block)) +
                      reduced(sizes_.share * plan.lookup_parts, plan.lookup_parts);
     } else {

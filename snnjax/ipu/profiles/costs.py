@@ -16,7 +16,7 @@ from snnjax.ipu.profiles.steps import Exchange, OperationCost, Phases, StepCost,
 # JAX's name of a jitted lambda.
 _LAMBDA = "_lambda"
 # The kinds of tile memory that the model distinguishes.
-MEMORY_KINDS = ("variables", "vertices", "code", "exchange_code", "buffers")
+MEMORY_KINDS = ("variables", "vertices", "code", "exchange_code", "buffers", "stacks")
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ class Costs:
 
     @property
     def tile_memory_by_kind(self) -> dict[str, Int[np.ndarray, " tiles"]]:
-        """Bytes on each tile for variables, vertices, their code, and exchange code and buffers."""
+        """Bytes on each tile for variables, vertices, their code, exchange code and buffers, and stacks of workers."""
         tiles = self.data["tiles"]
         return {kind: np.array([tile[kind] for tile in tiles], np.int64) for kind in MEMORY_KINDS}
 

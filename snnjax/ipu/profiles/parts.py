@@ -21,14 +21,14 @@ READOUT = "readout"
 # Names of sets whose vertices do not say what they are for.
 _BY_NAME = {
     **dict.fromkeys(("zero_rows", "sum_of_groups", "zero_sums", "transposed"), WEIGHTS),
-    **dict.fromkeys(("zero_dropped", "sum_dropped", "sum_of_blocks", "zero_dots"), LISTS),
+    **dict.fromkeys(("least", "zero_dropped", "sum_dropped", "sum_of_blocks", "zero_dots"), LISTS),
     **dict.fromkeys(
         ("zeros", "over_batch"), NEURONS
     ),  # cotangents of states; gradients of biases and constants
 }
 _BY_CODELET = {
     **dict.fromkeys(
-        ("SelectCandidates", "PackMarks", "SelectMarked", "CutCandidates", "JoinCandidates"),
+        ("SelectCandidates", "PackMarks", "SelectMarked", "CutCandidates", "JoinCandidates", "SumDropped"),
         LISTS,
     ),
     **dict.fromkeys(
@@ -58,7 +58,7 @@ _BY_CODELET = {
 }
 _SET = re.compile(r"(?:.*/)?(?P<what>[a-z_]+?)(?P<layer>\d+)?")
 # A step's own name is without the operation's line, and without what a library function adds.
-_ADDED = re.compile(r" \([^()]*\)|/(reduce|products|sums)$")
+_ADDED = re.compile(r" \([^()]*\)|/(map|reduce|products|sums)$")
 _CLASS = re.compile(r"(?:snnjax::)?(?P<name>\w+)")
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from snnjax.ipu import Profile
 
-MEMORY = ("variables", "vertices", "code", "exchange_code", "buffers")
+MEMORY = ("variables", "vertices", "code", "exchange_code", "buffers", "stacks")
 
 
 def exchange(cycles: int = 0, bytes_: int = 0, links: int = 0, messages: int = 0) -> dict[str, int]:

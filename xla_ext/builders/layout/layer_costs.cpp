@@ -91,7 +91,7 @@ double weightBytes(const Work& work, Choice choice) {
 // together where none has them before and none is left over.
 Load currentsOf(const Work& work, Choice choice, unsigned parts) {
   const double pairs = choice.columns / 2.0, blocks = std::ceil(pairs / 4);
-  const double entry = 4 * blocks + pairs + (work.input.valued ? 3 * blocks : 0);
+  const double entry = pairs + (work.input.valued ? 7 : 3.5) * blocks;
   const double rows = parts == 1 ? rowsOfWorker(work, choice) : std::ceil(rowsOf(work, choice) / parts / kWorkers);
   return {rows * (20 + 5 * blocks + work.input.listed * entry),
           listBytes(work, choice) / parts +
@@ -113,6 +113,17 @@ double inputOf(const Work& work, Choice choice) {
                                     : gradientOf(work, product, choice).cycles() + lists / kExchangeBytes;
   if (!product.sends_gradient) return cycles;
   return cycles + Load{rows_of_worker * (30 + product.listed * (9 + 3 * pairs)), bytes}.cycles();
+}
+
+// What comes from a user's arrays and goes back, row by row: weights that are not read in place and their gradients, a
+// readout's output and its gradient; and currents that were summed elsewhere.
+double copiesOf(const Work& work, Choice choice) {
+  constexpr double kMessage = 3;
+  const double ways = work.learns ? 2 : 1, row = choice.columns + kMessage;
+  const unsigned parts = rowPartsOf(work, choice);
+  double cycles = parts > 1 ? rowsOf(work, choice) * choice.columns + parts * kMessage : 0;
+  if (work.leaky || !isInPlace(work, choice)) cycles += ways * work.input.inputs * row / choice.groups;
+  return work.leaky ? cycles + 2 * rowsOf(work, choice) * row : cycles;
 }
 
 // Of all steps: backward through a narrow readout, on the tiles of the neurons that it reads. Rows of masks and of its
@@ -253,6 +264,7 @@ Work workOf(const NetworkPlan& plan, std::size_t l) {
                .batch = options.batch,
                .block_steps = plan.block_steps,
                .blocks = plan.num_blocks,
+               .leaky = is_readout,
                .gathers = !plan.lists[l].valued && plan.blockRows() <= kMaxShortNeurons,
                .learns = options.keeps_record && !(is_readout && is_narrow),
                .scan = is_readout             ? 12.0
@@ -279,7 +291,7 @@ Work workOf(const NetworkPlan& plan, std::size_t l) {
 double cyclesOf(const Work& work, Choice choice) {
   const double numbers = std::ceil(samplesOf(work, choice.groups) * (choice.columns / 2.0) / kWorkers) * work.steps();
   const double supersteps = work.blocks * kSupersteps * kSuperstep;
-  const double input = inputOf(work, choice);
+  const double input = inputOf(work, choice) + copiesOf(work, choice);
   const double readout = readoutOf(work, choice).cycles();
   if (!work.recurrent) return input + readout + supersteps + kWorkers * work.scan * numbers;
   Load load = work.learns ? gradientOf(work, *work.recurrent, choice) : Load();
@@ -317,14 +329,14 @@ Bytes bytesOf(const Work& work, Choice choice) {
 }
 
 PartsPlan planParts(unsigned blocks, unsigned columns, unsigned capacity, unsigned samples) {
-  constexpr double kMessage = 3, kPair = 5, kPart = 36;  // cycles; slots of a pair that is searched; cycles of a part
+  constexpr double kMessage = 3, kPair = 6, kPart = 36;  // cycles; slots of a pair that is searched; cycles of a part
   PartsPlan best;
   best.cycles = std::numeric_limits<double>::infinity();
   for (unsigned of_part = blocks; of_part > 0; --of_part) {
     const unsigned count = ceilDivide(blocks, of_part), slots = (std::min(capacity, of_part * columns) + 1) / 2 * 2;
     if (count > 1 && count * samples > blocks) break;  // tiles of their own
     const double heard = of_part * (columns + kMessage) + of_part * columns / 2.0 * kPair;
-    const double ranked = std::ceil(double{1} * capacity / count / kWorkers) * kWorkers * (10 + 2.5 * capacity);
+    const double ranked = std::ceil(double{1} * capacity / count / kWorkers) * kWorkers * (10 + 3.5 * capacity);
     const double cycles = heard + count * (2 * slots + 2 * kMessage + kPart) + ranked +
                           double{1} * samples * count * (slots + kMessage + 1);
     if (cycles < best.cycles) best = {count, of_part, slots, cycles};

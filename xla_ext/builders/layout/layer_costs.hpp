@@ -40,6 +40,7 @@ struct Work {
   std::vector<Unit> units;  // for each share, where the unit may take them
   std::optional<Product> recurrent;
   unsigned neurons, batch, block_steps, blocks;
+  bool leaky;        // the readout
   bool gathers;      // the gradient of weights by input
   bool learns;       // also backward; a narrow readout's is that of the neurons below
   double scan;       // slots of a pair of neurons in a step

@@ -1,5 +1,4 @@
 // The forward pass, layer by layer over a block of steps: currents, neurons over time, the lists of all rows.
-#include <popops/Reduce.hpp>
 #include <poputil/VertexTemplates.hpp>
 
 #include "builders/network/recurrent.hpp"
@@ -25,6 +24,7 @@ class Forward {
     pass_.before.add(copyWeights(tensors_));
     pass_.body.add(loadLists(graph_, plan_, tensors_, pass_, 1));
     for (std::size_t l = 0; l < plan_.layers.size(); ++l) addLayer(l);
+    if (!plan_.layers.back().leaky && !dropped_.empty()) sumDropped(addSet("sum_dropped", plan_.layers.size() - 1));
     if (plan_.num_blocks > 1) storeLists();
     return pass_.program(graph_, plan_);
   }
@@ -93,6 +93,7 @@ class Forward {
       addVertex(graph_, set, "snnjax::LeakyScan", at.tile(), leakyFields(at, tensors_, pass_.block, current),
                 leakyStates(at));
     });
+    sumDropped(set);
   }
 
   Offered addNeurons(std::size_t l, const Tensor& current) {
@@ -137,9 +138,19 @@ class Forward {
                 {"share_columns", share % columns}});
     }
     pass_.body.add(sets.program());
-    const Tensor all = dropped.reshape({plan_.options.batch, plan_.block_steps});
-    popops::reduceWithOutput(graph_, all, tensors_.lists[l + 1].dropped, {1}, popops::Operation::ADD, pass_.after,
-                             name("sum_dropped", l));
+    dropped_.push_back(dropped.reshape({plan_.options.batch, plan_.block_steps}));
+  }
+
+  // What all layers dropped so far, beside other work.
+  void sumDropped(poplar::ComputeSet set) {
+    for (std::size_t l = 0; l < dropped_.size(); ++l) {
+      const Tensor& sums = tensors_.lists[l + 1].dropped;
+      const std::vector<Home>& homes = plan_.lists[l + 1].homes;
+      for (unsigned b = 0; b < plan_.options.batch; ++b) {
+        addVertex(graph_, set, "snnjax::SumDropped", homes[b * homes.size() / plan_.options.batch].tile,
+                  {{"dropped", dropped_[l][b]}, {"sum", sums[b]}}, {{"count", plan_.block_steps}});
+      }
+    }
   }
 
   // Rows of a home from all blocks: [blocks, rows, columns].
@@ -152,6 +163,7 @@ class Forward {
   const NetworkPlan& plan_;
   const NetworkTensors& tensors_;
   Pass pass_;
+  std::vector<Tensor> dropped_;  // of each layer that fires lists, [batch, block_steps]
 };
 
 }  // namespace

@@ -81,6 +81,7 @@ std::string contents(const std::filesystem::path& path) {
 // As numpy calls them.
 poplar::Type typeNamed(const std::string& name) {
   if (name == "float32") return poplar::FLOAT;
+  if (name == "float16") return poplar::HALF;
   if (name == "int32") return poplar::INT;
   throw std::runtime_error("no type " + name);
 }

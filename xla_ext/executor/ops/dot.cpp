@@ -1,5 +1,8 @@
 // Products of matrices, as the planner divides them: a compute set of blocks, or one for each step of the depth, and
-// one that adds up partial sums computed away from the output.
+// one that adds up partial sums computed away from the output. Where the vendor's library is there, poplin's: the
+// vertex of ours that stands for the vendor's would be plain C++ on a chip, a multiply-add in four cycles instead of
+// sixteen in one.
+#include <poplin/MatMul.hpp>
 #include <poputil/VertexTemplates.hpp>
 
 #include "executor/operations.hpp"
@@ -128,7 +131,7 @@ poplar::Type typeOfSums(const Plan& plan, Dtype dtype) {
 // What dot() asks for: operands that are transposed, and sums that are not made where the output lies.
 std::vector<ScratchCall> scratchOf(const Plan& plan, const Layouts& layouts, const Instruction& instruction) {
   const Product product(plan, instruction);
-  if (product.groups * product.m * product.k * product.n == 0) return {};
+  if (plan.vendor_products || product.groups * product.m * product.k * product.n == 0) return {};
   const ProductPlan& division = layouts.of(product);
   const ProductBlocks blocks(product, division, layouts.tiles());
   const std::size_t of_operands = numBytes(product.dtype);
@@ -143,6 +146,22 @@ std::vector<ScratchCall> scratchOf(const Plan& plan, const Layouts& layouts, con
   return calls;
 }
 
+void multiplyByPoplin(Lowering& lowering, const Product& product, const Instruction& instruction,
+                      const poplar::Tensor& out) {
+  const poplar::Tensor lhs = asMatrices(lowering.get(instruction.inputs[0]), product.lhs_batching, product.lhsFree(),
+                                        product.lhs_contracting),
+                       rhs = asMatrices(lowering.get(instruction.inputs[1]), product.rhs_batching,
+                                        product.rhs_contracting, product.rhsFree());
+  const poplar::Type sums = typeOfSums(lowering.plan(), product.dtype);
+  const poplar::OptionFlags options = {{"partialsType", sums == poplar::HALF ? "half" : "float"}};
+  const poplar::Tensor results = out.reshape({product.groups, product.m, product.n});
+  for (std::size_t group = 0; group < product.groups; ++group) {
+    const poplar::Tensor result = poplin::matMul(lowering.graph(), lhs[group], rhs[group], lowering.program(),
+                                                 out.elementType(), lowering.debug("products"), options);
+    copy(lowering, result, results[group], "product");
+  }
+}
+
 void dot(Lowering& lowering, const Instruction& instruction) {
   const Dtype dtype = lowering.type(instruction.inputs[0]).dtype;
   if (dtype != lowering.type(instruction.inputs[1]).dtype || (dtype != Dtype::kFloat32 && dtype != Dtype::kFloat16)) {
@@ -152,6 +171,7 @@ void dot(Lowering& lowering, const Instruction& instruction) {
   const poplar::Tensor out = lowering.make(instruction.outputs[0]);
   if (out.numElements() == 0) return;
   if (product.k == 0) return fillZeros(lowering, out);
+  if (lowering.plan().vendor_products) return multiplyByPoplin(lowering, product, instruction, out);
   const Layouts& layouts = lowering.layouts();
   const ProductBlocks blocks(product, layouts.of(product), layouts.tiles());
   const Operands operands(lowering, blocks, instruction);

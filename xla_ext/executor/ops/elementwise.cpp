@@ -1,7 +1,6 @@
 #include "executor/ops/elementwise.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -9,33 +8,17 @@
 #include <poputil/VertexTemplates.hpp>
 #include <system_error>
 
+#include "elementwise/chain_source.hpp"
+#include "elementwise/vertices.hpp"
 #include "executor/operations.hpp"
 #include "executor/ops/compute_step.hpp"
-#include "executor/plan/chain_cost.hpp"
-#include "executor/plan/chain_source.hpp"
 #include "executor/storages.hpp"
 
 namespace snnjax::executor {
 namespace {
 
+using namespace elementwise;
 using Place = ElementwiseProgram::Operand::Place;
-
-// Fields of the codelets, by the bytes of their elements.
-struct Width {
-  std::size_t bytes;
-  const char *in, *out;
-};
-constexpr std::array<Width, 3> kWidths = {
-    {{4, "in", "out"}, {2, "in_halves", "out_halves"}, {1, "in_bytes", "out_bytes"}}};
-
-std::size_t widthOf(const poplar::Tensor& tensor) {
-  const std::size_t bytes = tensor.elementType().size();
-  return bytes == 4 ? 0 : bytes == 2 ? 1 : 2;
-}
-
-poplar::Tensor asUnsigned(const poplar::Tensor& tensor) {
-  return tensor.reinterpret(unsignedOf(tensor.elementType().size()));
-}
 
 // The folder with the headers of poplar_kernels, if chains are compiled to code of their own. An SDK's build does so;
 // the model, where compiling one takes seconds, interprets them at that code's cost, unless the environment names the
@@ -55,81 +38,6 @@ std::optional<std::string> kernelHeaders() {
 #endif
 }
 
-// Rows of all widths, and the program that reads and writes them: as code of its own, or as words to be interpreted.
-struct Rows {
-  std::array<std::vector<poplar::Tensor>, 3> in, out;
-  std::array<std::vector<bool>, 3> single;
-  std::optional<ChainSource> source;
-  ElementwiseProgram::Code code;
-  ChainCost cost;
-
-  bool mixed() const { return in[1].size() + in[2].size() + out[1].size() + out[2].size() > 0; }
-};
-
-Rows rowsOf(const ElementwiseProgram& program, const std::vector<ChainInput>& inputs,
-            const std::vector<poplar::Tensor>& outputs) {
-  Rows rows;
-  std::vector<unsigned> numbers;
-  for (const poplar::Tensor& output : outputs) {
-    auto& of_width = rows.out[widthOf(output)];
-    numbers.push_back(static_cast<unsigned>(of_width.size()));
-    of_width.push_back(asUnsigned(output));
-  }
-  std::vector<ElementwiseProgram::Operand> operands;
-  for (const ChainInput& input : inputs) {
-    if (input.place == Place::kConstant || input.place == Place::kOutput) {
-      operands.push_back({input.place, input.place == Place::kOutput ? numbers[input.output] : 0, input.bits});
-      continue;
-    }
-    const std::size_t width = widthOf(input.memory);
-    operands.push_back({input.place, static_cast<unsigned>(rows.in[width].size()), 0});
-    rows.in[width].push_back(asUnsigned(input.memory));
-    rows.single[width].push_back(input.place == Place::kSingle);
-  }
-  if (kernelHeaders()) rows.source = chainSource(program.steps(), operands, numbers);
-  rows.code = program.encoded(operands, numbers);
-  rows.cost = chainCost(program.steps(), operands, numbers);
-  return rows;
-}
-
-// The program, one copy on each tile that runs it: [tiles, words].
-poplar::Tensor programOnTiles(poplar::Graph& graph, const std::vector<unsigned>& words,
-                              const std::vector<unsigned>& tiles) {
-  const std::size_t row = (words.size() + 1) / 2 * 2;  // rows begin at 64 bits
-  std::vector<unsigned> all(tiles.size() * row);
-  for (std::size_t i = 0; i < tiles.size(); ++i)
-    std::copy(words.begin(), words.end(), all.begin() + static_cast<std::ptrdiff_t>(i * row));
-  const poplar::Tensor programs =
-      graph.addConstant(poplar::UNSIGNED_INT, {tiles.size(), row}, poplar::ArrayRef<unsigned>(all), "program");
-  for (std::size_t i = 0; i < tiles.size(); ++i) graph.setTileMapping(programs[i], tiles[i]);
-  return programs;
-}
-
-// Elements [first, last) of the rows that the generated code reads and writes.
-void connectGenerated(poplar::Graph& graph, const poplar::VertexRef& vertex, const Rows& rows, poplar::Interval part) {
-  for (const ChainField& field : rows.source->fields) {
-    const std::size_t width = field.width == 4 ? 0 : field.width == 2 ? 1 : 2;
-    const poplar::Tensor& whole = (field.is_output ? rows.out : rows.in)[width][field.row];
-    const bool single = !field.is_output && rows.single[width][field.row];
-    graph.connect(vertex[field.name], single ? whole : whole.slice(part));
-  }
-}
-
-// Elements [first, last) of the rows of one width. A field has at least one row, possibly empty.
-void connectRows(poplar::Graph& graph, const poplar::VertexRef& vertex, const Rows& rows, std::size_t width,
-                 const poplar::Tensor& none, poplar::Interval part) {
-  std::vector<poplar::Tensor> in, out;
-  for (std::size_t row = 0; row < rows.in[width].size(); ++row) {
-    const poplar::Tensor& whole = rows.in[width][row];
-    in.push_back(rows.single[width][row] ? whole : whole.slice(part));
-  }
-  for (const poplar::Tensor& whole : rows.out[width]) out.push_back(whole.slice(part));
-  if (in.empty()) in.push_back(none);
-  if (out.empty()) out.push_back(none);
-  graph.connect(vertex[kWidths[width].in], in);
-  graph.connect(vertex[kWidths[width].out], out);
-}
-
 std::vector<unsigned> tilesOf(const std::vector<std::size_t>& cuts) {
   std::vector<unsigned> tiles;
   for (unsigned tile = 0; tile + 1 < cuts.size(); ++tile) {
@@ -138,44 +46,51 @@ std::vector<unsigned> tilesOf(const std::vector<std::size_t>& cuts) {
   return tiles;
 }
 
-// One vertex of the code of its own on each tile.
-void addGenerated(Lowering& lowering, const poplar::ComputeSet& set, const Rows& rows,
-                  const std::vector<unsigned>& tiles, const std::vector<std::size_t>& cuts) {
-  poplar::Graph& graph = lowering.graph();
-  lowering.addCodelet(rows.source->name, rows.source->text, "-O3 -std=c++20 -I" + kernelHeaders().value());
-  for (const unsigned tile : tiles) {
-    const poplar::Interval part(cuts[tile], cuts[tile + 1]);
-    const poplar::VertexRef vertex = graph.addVertex(set, "snnjax::" + rows.source->name);
-    graph.setTileMapping(vertex, tile);
-    connectGenerated(graph, vertex, rows, part);
-    graph.setInitialValue(vertex["count"], static_cast<unsigned>(part.size()));
+// The rows of a program on some tiles, and where among them its inputs and outputs lie.
+struct Rows {
+  TiledRows tiled;
+  std::vector<ElementwiseProgram::Operand> inputs;
+  std::vector<unsigned> outputs;
+};
+
+Rows rowsOf(const std::vector<ChainInput>& inputs, const std::vector<poplar::Tensor>& outputs,
+            const std::vector<unsigned>& tiles, const std::vector<std::size_t>& cuts) {
+  Rows rows;
+  const auto parts = [&](const poplar::Tensor& whole) {
+    TiledRows::Parts all;
+    for (const unsigned tile : tiles) all.push_back(whole.slice(cuts[tile], cuts[tile + 1]));
+    return all;
+  };
+  for (const poplar::Tensor& output : outputs) {
+    rows.outputs.push_back(TiledRows::add(rows.tiled.out, parts(output)));
   }
+  for (const ChainInput& input : inputs) {
+    unsigned row = input.place == Place::kOutput ? rows.outputs[input.output] : 0;
+    if (input.place == Place::kRow) row = TiledRows::add(rows.tiled.in, parts(input.memory));
+    if (input.place == Place::kSingle) {
+      row = TiledRows::add(rows.tiled.in, TiledRows::Parts(tiles.size(), input.memory));
+    }
+    rows.inputs.push_back({input.place, row, input.bits});
+  }
+  return rows;
 }
 
-// One vertex that interprets the program on each tile.
-void addInterpreted(Lowering& lowering, const poplar::ComputeSet& set, const Rows& rows,
-                    const std::vector<unsigned>& tiles, const std::vector<std::size_t>& cuts) {
+// One vertex of the code of its own on each tile.
+void addGenerated(Lowering& lowering, const poplar::ComputeSet& set, const Rows& rows,
+                  const std::vector<unsigned>& tiles, const ElementwiseProgram& program, const std::string& headers) {
   poplar::Graph& graph = lowering.graph();
-  const poplar::Tensor programs = programOnTiles(graph, rows.code.words, tiles);
-  const std::size_t widths = rows.mixed() ? kWidths.size() : 1;
-  std::array<poplar::Tensor, 3> none;
-  for (std::size_t width = 0; width < widths; ++width) {
-    none[width] = graph.addVariable(unsignedOf(kWidths[width].bytes), {0}, "nothing");
-  }
+  const ChainSource source = chainSource(program.steps(), rows.inputs, rows.outputs);
+  lowering.addCodelet(source.name, source.text, "-O3 -std=c++20 -I" + headers);
   for (std::size_t i = 0; i < tiles.size(); ++i) {
-    const poplar::Interval part(cuts[tiles[i]], cuts[tiles[i] + 1]);
-    const poplar::VertexRef vertex =
-        graph.addVertex(set, rows.mixed() ? "snnjax::MixedElementwiseChain" : "snnjax::ElementwiseChain");
+    const poplar::VertexRef vertex = graph.addVertex(set, "snnjax::" + source.name);
     graph.setTileMapping(vertex, tiles[i]);
-    graph.connect(vertex["program"], programs[i]);
-    for (std::size_t width = 0; width < widths; ++width) connectRows(graph, vertex, rows, width, none[width], part);
-    graph.setInitialValue(vertex["count"], static_cast<unsigned>(part.size()));
-    graph.setInitialValue(vertex["once"], rows.code.once);
-    graph.setInitialValue(vertex["words"], static_cast<unsigned>(rows.code.words.size()));
-    graph.setInitialValue(vertex["pointers"], rows.cost.pointers);
-    graph.setInitialValue(vertex["four"], rows.cost.four);
-    graph.setInitialValue(vertex["two"], rows.cost.two);
-    graph.setInitialValue(vertex["one"], rows.cost.one);
+    std::size_t count = 0;
+    for (const ChainField& field : source.fields) {
+      const auto& of_width = (field.is_output ? rows.tiled.out : rows.tiled.in)[TiledRows::widthOf(field.width)];
+      graph.connect(vertex[field.name], of_width[field.row][i]);
+      if (field.is_output) count = of_width[field.row][i].numElements();
+    }
+    graph.setInitialValue(vertex["count"], static_cast<unsigned>(count));
   }
 }
 
@@ -185,9 +100,13 @@ void runChain(Lowering& lowering, const ElementwiseProgram& program, const std::
               const std::vector<poplar::Tensor>& outputs, const Layout& layout, const poplar::DebugContext& debug) {
   const std::vector<unsigned> tiles = tilesOf(layout.cuts());
   if (tiles.empty()) return;
-  const Rows rows = rowsOf(program, inputs, outputs);
+  const Rows rows = rowsOf(inputs, outputs, tiles, layout.cuts());
   const poplar::ComputeSet set = lowering.graph().addComputeSet(debug);
-  (rows.source ? addGenerated : addInterpreted)(lowering, set, rows, tiles, layout.cuts());
+  if (const auto headers = kernelHeaders()) {
+    addGenerated(lowering, set, rows, tiles, program, *headers);
+  } else {
+    addVertices(lowering.graph(), set, tiles, rows.tiled, program, rows.inputs, rows.outputs);
+  }
   lowering.program().add(poplar::program::Execute(set, debug));
 }
 
@@ -234,7 +153,7 @@ void checkElementwise(const OperationCheck& op) {
   std::vector<Dtype> inputs, outputs;
   for (std::size_t i = 0; i < op.numInputs(); ++i) inputs.push_back(op.input(i).dtype);
   for (std::size_t i = 0; i < op.numOutputs(); ++i) outputs.push_back(op.output(i).dtype);
-  const std::string wrong = ElementwiseProgram::problem(op.instruction(), inputs, outputs);
+  const std::string wrong = elementwiseProblem(op.instruction(), inputs, outputs);
   op.need(wrong.empty(), wrong);
 }
 
@@ -258,7 +177,7 @@ std::vector<std::size_t> chooseInPlace(Lowering& lowering, const Instruction& in
 }
 
 void lower(Lowering& lowering, const Instruction& instruction) {
-  const ElementwiseProgram program(instruction);
+  const ElementwiseProgram program = elementwiseProgram(instruction);
   const std::vector<ValueId>& values = instruction.inputs;
   const Shape& shape = lowering.type(instruction.outputs[0]).shape;
   std::vector<ChainInput> inputs;

@@ -1,60 +1,21 @@
-// The programs of `elementwise` (README.md), and their form for the codelet ElementwiseChain.
+// The programs of `elementwise` (README.md), as plans have them.
 #pragma once
 
-#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "elementwise/program.hpp"
 #include "executor/plan/plan.hpp"
-#include "poplar_kernels/elementwise/elementwise_chain_ops.hpp"
 
 namespace snnjax::executor {
 
-class ElementwiseProgram {
- public:
-  // What is wrong with an instruction's program for inputs and outputs of these types, as "must ..."; or nothing.
-  static std::string problem(const Instruction& instruction, const std::vector<Dtype>& inputs,
-                             const std::vector<Dtype>& outputs);
+using elementwise::ElementwiseProgram;
 
-  // For a valid program.
-  explicit ElementwiseProgram(const Instruction& instruction);
+// What is wrong with an instruction's program for inputs and outputs of these types, as "must ..."; or nothing.
+std::string elementwiseProblem(const Instruction& instruction, const std::vector<Dtype>& inputs,
+                               const std::vector<Dtype>& outputs);
 
-  // An operation on slots; loads and stores also have the number of an input or output, constants their bits.
-  struct Step {
-    snnjax::chain::Opcode opcode;
-    unsigned to = 0;
-    std::vector<unsigned> from;
-    unsigned number = 0;
-  };
-  const std::vector<Step>& steps() const { return steps_; }
-
-  // Where inputs are found: in their own row, in that of an output that overwrites them, as one broadcast element, or
-  // as a constant.
-  struct Operand {
-    enum class Place { kRow, kOutput, kSingle, kConstant } place = Place::kRow;
-    unsigned row = 0;  // among the inputs of the same width, or the outputs
-    unsigned bits = 0;
-  };
-  struct Code {
-    std::vector<unsigned> words;
-    unsigned once = 0;  // words that fill slots before the first block
-  };
-  // The words for rows of such places; outputs are rows by number among those of their width.
-  Code encoded(const std::vector<Operand>& inputs, const std::vector<unsigned>& outputs) const;
-
-  // Whether an input's last element has been read before an output's is written, so that they may be one row.
-  bool mayOverwrite(std::size_t input, std::size_t output) const;
-
- private:
-  static std::vector<unsigned> words(const Step& step, const Operand* operand, const std::vector<unsigned>& outputs);
-  static std::optional<Step> step(const std::string& text, const std::vector<std::int64_t>& slots);
-  void aimStores();
-
-  std::vector<Step> steps_;
-};
-
-bool isLoad(snnjax::chain::Opcode opcode);
-bool isStore(snnjax::chain::Opcode opcode);
+// Of a valid instruction.
+ElementwiseProgram elementwiseProgram(const Instruction& instruction);
 
 }  // namespace snnjax::executor

@@ -88,6 +88,7 @@ struct Plan {
   std::vector<std::string> parameter_shardings, result_shardings;  // xla.OpSharding; empty for one partition
   std::vector<std::size_t> complex_parameters, complex_results;    // stored as storedAs says
   Block main;
+  bool vendor_products = false;  // dense products by poplin; an SDK's has vertices that use the matrix unit
 };
 
 // Reads what serialise() of snnjax/ipu/lowering/plan.py wrote. The bytes are not trusted: throws Error if they are not

@@ -1,13 +1,15 @@
 // What elementwise programs cost as code of their own, in bundles that can be counted by hand.
-#include "executor/plan/chain_cost.hpp"
+#include "elementwise/chain_cost.hpp"
 
 #include "check.hpp"
-#include "executor/plan/bundles.hpp"
+#include "elementwise/bundles.hpp"
+#include "executor/plan/elementwise_program.hpp"
 #include "executor/plan/plan.hpp"
 
 namespace {
 
 using namespace snnjax::executor;
+using namespace snnjax::elementwise;
 using Place = ElementwiseProgram::Operand::Place;
 
 struct Line {
@@ -21,7 +23,7 @@ ElementwiseProgram programOf(const std::vector<Line>& lines) {
     instruction.texts.push_back(line.text);
     instruction.ints.push_back(line.slots);
   }
-  return ElementwiseProgram(instruction);
+  return elementwiseProgram(instruction);
 }
 
 ChainCost costOf(const std::vector<Line>& lines, const std::vector<Place>& places) {

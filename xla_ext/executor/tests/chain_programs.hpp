@@ -8,7 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "executor/plan/chain_source.hpp"
+#include "elementwise/chain_source.hpp"
+#include "executor/plan/elementwise_program.hpp"
 #include "kernels/alone.hpp"
 
 namespace chains {
@@ -91,9 +92,9 @@ struct Chain {
   std::vector<unsigned> outputs;             // rows
   std::vector<std::size_t> output_of_input;  // that overwrites it; as many as outputs: none
 
-  ElementwiseProgram program() const { return ElementwiseProgram(instruction); }
-  snnjax::executor::ChainSource source() const {
-    return snnjax::executor::chainSource(program().steps(), inputs, outputs);
+  ElementwiseProgram program() const { return snnjax::executor::elementwiseProgram(instruction); }
+  snnjax::elementwise::ChainSource source() const {
+    return snnjax::elementwise::chainSource(program().steps(), inputs, outputs);
   }
 };
 

@@ -2,78 +2,10 @@
 // replaced by one that counts them.
 #include <algorithm>
 #include <optional>
-#include <poplar/VectorTypes.hpp>
 #include <string>
-#include <type_traits>
 
 #include "check.hpp"
-
-namespace counting {
-
-unsigned operations = 0;
-
-template <class V>
-struct Complement;
-
-template <class V>
-struct Counted {
-  using Element = std::decay_t<decltype(V{}[0])>;
-  V all;
-
-  Counted() = default;
-  template <class... More>
-  Counted(Element first, Element second, More... more) : all{first, second, more...} {}
-  static Counted after(V all) {
-    ++operations;
-    Counted result;
-    result.all = all;
-    return result;
-  }
-  Element& operator[](unsigned i) { return reinterpret_cast<Element*>(&all)[i]; }
-  Element operator[](unsigned i) const { return all[i]; }
-  Counted operator-() const { return after(-all); }
-  Complement<V> operator~() const { return {all}; }
-};
-
-// A complement takes no instruction of its own beside an and.
-template <class V>
-struct Complement {
-  V all;
-  operator Counted<V>() const { return Counted<V>::after(~all); }
-};
-template <class V>
-Counted<V> operator&(Complement<V> a, Counted<V> b) {
-  return Counted<V>::after(~a.all & b.all);
-}
-template <class V>
-Counted<V> operator&(Complement<V> a, Complement<V> b) {
-  return a & Counted<V>(b);
-}
-
-#define COUNTED(operation)                                                         \
-  template <class V>                                                               \
-  auto operator operation(Counted<V> a, Counted<V> b) {                            \
-    return Counted<decltype(a.all operation b.all)>::after(a.all operation b.all); \
-  }
-COUNTED(+)
-COUNTED(-)
-COUNTED(*)
-COUNTED(&)
-COUNTED(|)
-COUNTED(==)
-COUNTED(!=)
-COUNTED(<)
-COUNTED(<=)
-COUNTED(>)
-COUNTED(>=)
-#undef COUNTED
-
-using Float2 = Counted<float2>;
-using Half2 = Counted<half2>;
-using Half4 = Counted<half4>;
-using Int2 = Counted<int2>;
-
-}  // namespace counting
+#include "kernels/counting.hpp"
 
 #define float2 counting::Float2
 #define half2 counting::Half2
@@ -85,11 +17,13 @@ using Int2 = Counted<int2>;
 #undef half4
 #undef int2
 
-#include "executor/plan/chain_code.hpp"
+#include "elementwise/chain_code.hpp"
+#include "executor/plan/elementwise_program.hpp"
 
 namespace {
 
 using namespace snnjax::executor;
+using namespace snnjax::elementwise;
 namespace chain = snnjax::chain;
 using Operand = ElementwiseProgram::Operand;
 
@@ -110,7 +44,7 @@ unsigned countedBy(const std::string& operation, const std::string& call, const 
   step(operation, is_unary ? std::vector<std::int64_t>{2, 0} : std::vector<std::int64_t>{2, 0, 1});
   if (is_rounded) step("round.f16", {2, 2});
   const Operand second = bits ? Operand{Operand::Place::kConstant, 0, *bits} : Operand{Operand::Place::kRow, 1, 0};
-  const ChainCode code = chainCode(ElementwiseProgram(instruction).steps(), {{}, second}, {}, kMostElements);
+  const ChainCode code = chainCode(elementwiseProgram(instruction).steps(), {{}, second}, {}, kMostElements);
   for (const ChainLine& line : code.lines) {
     if (line.text.find(" = " + call + "(") == std::string::npos) continue;
     unsigned sum = 0;

@@ -1,5 +1,5 @@
 // The code that is generated for elementwise programs, compiled, beside the codelet that interprets them.
-#include "executor/plan/chain_source.hpp"
+#include "elementwise/chain_source.hpp"
 
 #include <filesystem>
 #include <fstream>
@@ -12,6 +12,7 @@
 namespace {
 
 using namespace snnjax::executor;
+using namespace snnjax::elementwise;
 using chains::Chain;
 using chains::Place;
 using ipu_model::CodeletLibrary;

@@ -39,9 +39,22 @@ bool ignoresEstimates(const OptionFlags& options) {
   return text != nullptr && std::string(text) == "1";
 }
 
+std::uint64_t workerStackOf(const OptionFlags& options) {
+  constexpr const char* kName = "target.workerStackSizeInBytes";
+  if (!options.contains(kName)) return ipu_model::kWorkerStack;
+  const std::string wanted = options.at(kName);
+  char* end = nullptr;
+  const unsigned long long bytes = std::strtoull(wanted.c_str(), &end, 0);  // in decimal, or 0x in hexadecimal
+  if (wanted.empty() || *end != '\0' || wanted[0] == '-') {
+    throw invalid_option("Engine: `" + std::string(kName) + "` must be a number of bytes, got \"" + wanted +
+                         "\". Leave it out for " + std::to_string(ipu_model::kWorkerStack) + ".");
+  }
+  return bytes;
+}
+
 ipu_model::Compiler::Options compilerOptions(const OptionFlags& options) {
   const bool allows = options.contains("debug.allowOutOfMemory") && options.at("debug.allowOutOfMemory") == "true";
-  return {!allows, ignoresEstimates(options)};
+  return {!allows, ignoresEstimates(options), workerStackOf(options)};
 }
 
 const HostPlan& access(const Plan& plan, const std::unordered_map<std::string, std::uint32_t>& handles,

@@ -38,7 +38,7 @@ std::shared_ptr<const Plan> Compiler::compile(std::span<const poplar::program::P
   for (const Vertex& vertex : graph_->vertices) plan_->sizes.edges += vertex.edges.size();
   addInitialValues();
   addHostAccess();
-  addMemory(*plan_, layout_);
+  addMemory(*plan_, layout_, options.worker_stack);
   if (options.ignore_estimates) {
     for (ComputeSetPlan& compute_set : plan_->compute_sets) {
       for (VertexPlan& vertex : compute_set.vertices) vertex.estimate.reset();

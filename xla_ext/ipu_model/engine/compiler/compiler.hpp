@@ -31,6 +31,9 @@ class LargestPhases {
   std::vector<OfTile> tiles_;
 };
 
+// Bytes. Assumed: public programs set 0x180 to 0x1000, and the largest array on the stack of a codelet of ours has 512.
+inline constexpr std::uint64_t kWorkerStack = 1024;
+
 class Compiler {
  public:
   explicit Compiler(std::shared_ptr<GraphData> graph);
@@ -38,6 +41,7 @@ class Compiler {
   struct Options {
     bool fail_out_of_memory = true;
     bool ignore_estimates = false;  // of setPerfEstimate: vertices cost what their own functions say
+    std::uint64_t worker_stack = kWorkerStack;
   };
   // Throws where a program breaks a rule of the hardware; too little memory is one unless the options say otherwise.
   std::shared_ptr<const Plan> compile(std::span<const poplar::program::Program> programs, const Options& options);
@@ -88,8 +92,8 @@ class Compiler {
 
 // ---- Memory (memory.cpp) ----
 
-// Adds variables, values of vertices and code to the plan's account.
-void addMemory(Plan& plan, const Layout& layout);
+// Adds variables, values of vertices, code and stacks to the plan's account.
+void addMemory(Plan& plan, const Layout& layout, std::uint64_t worker_stack);
 // Throws graph_memory_allocation_error where a tile holds more than it can.
 void checkMemory(const Plan& plan, const Layout& layout, const LargestPhases& phases);
 

@@ -153,22 +153,32 @@ std::size_t ComputeSetPlanner::gather(std::span<const Run> runs, const FieldType
 
 // Records what has to travel for a row. Where part of it is on other tiles, the local part travels too, back to its own
 // tile, to join the rest (osmarks/ipu-stack, docs/EXCHANGE_INSTRUCTION_REFERENCE.md: multicast loopback). A row of
-// several local variables is copied on the tile; parts of one variable are assumed to be stored as the vertex needs
-// them.
+// several pieces of the tile's own memory is put together there by a copy, once for all vertices that read it.
 void ComputeSetPlanner::addExchange(std::uint32_t tile, const Edge& edge, const FieldType& field) {
   std::vector<Span> spans;
   appendSpans(runsOf(graph_, edge), spans);
-  bool here = false, elsewhere = false, several = false;
+  bool elsewhere = false;
+  TileCopy here;
+  const Span* last = nullptr;
+  std::size_t next = 0;  // where the last piece ends
   for (const Span& span : spans) {
-    several = several || span.variable != spans[0].variable;
-    layout_.forEach(span, "Execute", [&](std::size_t, std::size_t, std::uint32_t home, std::size_t) {
-      (home == tile ? here : elsewhere) = true;
+    layout_.forEach(span, "Execute", [&](std::size_t begin, std::size_t end, std::uint32_t home, std::size_t address) {
+      const std::size_t bytes = (end - begin) * field.type.size();
+      const bool joins = last != nullptr && last->variable == span.variable && next == address;
+      elsewhere = elsewhere || home != tile;
+      here.pieces += joins ? 0 : 1;
+      here.bytes += bytes;
+      last = &span;
+      next = address + bytes;
     });
   }
-  if (!elsewhere && !(here && several)) return;
-  const auto note = [&spans, elsewhere](TileSpans& of_tile) {
-    std::vector<Span>& all = elsewhere ? of_tile.moved : of_tile.copied;
-    all.insert(all.end(), spans.begin(), spans.end());
+  if (!elsewhere && here.pieces <= 1) return;
+  const auto note = [&](TileRows& of_tile) {
+    if (!elsewhere) {
+      of_tile.copied.emplace(spans, here);
+    } else {
+      of_tile.moved.insert(of_tile.moved.end(), spans.begin(), spans.end());
+    }
   };
   if (field.direction != Direction::Output) note(read_);
   if (field.direction != Direction::Input) note(written_);
@@ -176,22 +186,17 @@ void ComputeSetPlanner::addExchange(std::uint32_t tile, const Edge& edge, const 
 
 // An element that several vertices of a tile read comes to it once.
 void ComputeSetPlanner::exchangeTile(std::uint32_t tile) {
-  const auto add = [&](TileSpans& of_tile, ExchangePhase& phase, bool arrives) {
-    const auto forEach = [&](std::vector<Span>& spans, auto&& visit) {
-      mergeSpans(spans);
-      for (const Span& span : spans) {
-        const std::size_t element = graph_.variables[span.variable].type.size();
-        layout_.forEach(span, "Execute",
-                        [&](std::size_t begin, std::size_t end, std::uint32_t home, std::size_t address) {
-                          visit(home, address, (end - begin) * element);
-                        });
-      }
-      spans.clear();
-    };
-    forEach(of_tile.moved, [&](std::uint32_t home, std::size_t address, std::size_t bytes) {
-      phase.add({arrives ? home : tile, arrives ? tile : home, address, address, bytes});
-    });
-    forEach(of_tile.copied, [&](std::uint32_t, std::size_t, std::size_t bytes) { phase.addCopy(tile, bytes); });
+  const auto add = [&](TileRows& of_tile, ExchangePhase& phase, bool arrives) {
+    mergeSpans(of_tile.moved);
+    for (const Span& span : of_tile.moved) {
+      const std::size_t element = graph_.variables[span.variable].type.size();
+      layout_.forEach(
+          span, "Execute", [&](std::size_t begin, std::size_t end, std::uint32_t home, std::size_t address) {
+            phase.add({arrives ? home : tile, arrives ? tile : home, address, address, (end - begin) * element});
+          });
+    }
+    for (const auto& [row, copy] : of_tile.copied) phase.addCopy(tile, copy);
+    of_tile = {};
   };
   add(read_, before_, true);
   add(written_, after_, false);

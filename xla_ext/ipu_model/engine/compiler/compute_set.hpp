@@ -43,11 +43,11 @@ class ComputeSetPlanner {
   std::map<std::vector<std::size_t>, std::size_t> gathered_;  // rows that are only read, by their runs
   ExchangePhase before_, after_;
   // Of the tile that is being planned.
-  struct TileSpans {
-    std::vector<Span> moved;   // of rows that lie elsewhere, or in part
-    std::vector<Span> copied;  // of rows that have to be put together on the tile
+  struct TileRows {
+    std::vector<Span> moved;                       // of rows that lie elsewhere, or in part
+    std::map<std::vector<Span>, TileCopy> copied;  // rows that have to be put together on the tile
   };
-  TileSpans read_, written_;
+  TileRows read_, written_;
 };
 
 }  // namespace ipu_model

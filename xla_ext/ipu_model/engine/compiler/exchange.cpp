@@ -15,10 +15,10 @@ std::uint64_t words(std::size_t bytes) { return (bytes + kWord - 1) / kWord; }
 
 ExchangePhase::ExchangePhase(const poplar::Target& target) : target_(&target) {}
 
-void ExchangePhase::addCopy(std::uint32_t tile, std::uint64_t bytes) {
+void ExchangePhase::addCopy(std::uint32_t tile, const TileCopy& copy) {
   copies_.resize(target_->getNumTiles());
-  copies_[tile].bytes += bytes;
-  ++copies_[tile].pieces;
+  copies_[tile].bytes += copy.bytes;
+  copies_[tile].pieces += copy.pieces;
 }
 
 ExchangeCost ExchangePhase::finish(std::vector<TileBytes>& memory, bool buffered) {
@@ -43,7 +43,7 @@ ExchangeCost ExchangePhase::finish(std::vector<TileBytes>& memory, bool buffered
     cost.messages = transfers_.size();
     addMemory(memory, buffered);
   } else {
-    for (const Transfer& transfer : transfers_) addCopy(transfer.source, transfer.bytes);
+    for (const Transfer& transfer : transfers_) addCopy(transfer.source, {transfer.bytes, 1});
   }
   std::uint64_t copy_cycles = 0;
   for (const TileCopy& copy : copies_) {

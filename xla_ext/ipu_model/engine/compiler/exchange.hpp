@@ -33,7 +33,7 @@ class ExchangePhase {
 
   // Bytes that stay on their tile travel with the others, or are copied on the tile where no others travel.
   void add(const Transfer& transfer) { transfers_.push_back(transfer); }
-  void addCopy(std::uint32_t tile, std::uint64_t bytes);
+  void addCopy(std::uint32_t tile, const TileCopy& copy);
 
   // Counts and prices what was added. `memory` gets the code of the messages, and buffers for what arrives if
   // `buffered`: a copy writes to variables, but a vertex reads what other tiles hold from a buffer of its tile.

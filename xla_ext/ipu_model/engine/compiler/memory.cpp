@@ -26,11 +26,12 @@ void addOwnValues(Plan& plan) {
   }
 }
 
-// A class that several vertices of a tile share counts once.
-void addCode(Plan& plan) {
+// A class that several vertices of a tile share counts once. A tile with vertices has a stack for each worker.
+void addCode(Plan& plan, std::uint64_t worker_stack) {
   std::vector<std::unordered_set<const VertexType*>> classes(plan.memory.size());
   for (const ComputeSetPlan& compute_set : plan.compute_sets) {
     for (const TilePlan& tile : compute_set.tiles) {
+      plan.memory[tile.tile].stacks = worker_stack * plan.target.chip().workers;
       for (std::uint32_t i = 0; i < tile.vertices; ++i) {
         const VertexType* type = compute_set.vertices[tile.first_vertex + i].type;
         if (classes[tile.tile].insert(type).second) plan.memory[tile.tile].code += type->source_bytes;
@@ -41,13 +42,13 @@ void addCode(Plan& plan) {
 
 }  // namespace
 
-void addMemory(Plan& plan, const Layout& layout) {
+void addMemory(Plan& plan, const Layout& layout, std::uint64_t worker_stack) {
   const auto shares = layout.shares();
   for (std::size_t tile = 0; tile < shares.size(); ++tile) {
     for (const Layout::Share& share : shares[tile]) plan.memory[tile].variables += share.bytes;
   }
   addOwnValues(plan);
-  addCode(plan);
+  addCode(plan, worker_stack);
 }
 
 void LargestPhases::note(const std::string& name, const std::vector<TileBytes>& before,
@@ -80,7 +81,7 @@ void checkMemory(const Plan& plan, const Layout& layout, const LargestPhases& ph
   }
   text << ", exchange buffers " << fullest->buffers;
   if (fullest->buffers > 0) text << " for " << quoted(phases.of(tile).buffers_of);
-  text << "; the largest:";
+  text << ", stacks " << fullest->stacks << "; the largest:";
   for (std::size_t i = 0; i < std::min(kNamed, shares.size()); ++i) {
     text << (i == 0 ? " " : ", ") << plan.graph->variables[shares[i].variable].name << ' ' << shares[i].bytes;
   }

@@ -172,8 +172,9 @@ struct TileBytes {
   std::uint64_t code = 0;
   std::uint64_t exchange_code = 0;
   std::uint64_t buffers = 0;  // of what arrives for the phase that needs most
+  std::uint64_t stacks = 0;   // of the workers, where there are vertices
 
-  std::uint64_t total() const { return variables + vertices + code + exchange_code + buffers; }
+  std::uint64_t total() const { return variables + vertices + code + exchange_code + buffers + stacks; }
 };
 
 struct InitialPlan {

@@ -67,7 +67,7 @@ std::vector<TileProfile> tilesOf(const Plan& plan, const Counters& counters) {
   for (std::size_t tile = 0; tile < tiles.size(); ++tile) {
     const TileBytes& bytes = plan.memory[tile % plan.memory.size()];
     tiles[tile] = {counters.tile_cycles[tile], bytes.variables, bytes.vertices, bytes.code,
-                   bytes.exchange_code,        bytes.buffers};
+                   bytes.exchange_code,        bytes.buffers,   bytes.stacks};
   }
   return tiles;
 }

@@ -100,7 +100,8 @@ void write(JsonWriter& json, const ComputeSetProfile& compute_set) {
 
 void write(JsonWriter& json, const TileProfile& tile) {
   json.open('{').field("cycles", tile.cycles).field("variables", tile.variables).field("vertices", tile.vertices);
-  json.field("code", tile.code).field("exchange_code", tile.exchange_code).field("buffers", tile.buffers).close('}');
+  json.field("code", tile.code).field("exchange_code", tile.exchange_code);
+  json.field("buffers", tile.buffers).field("stacks", tile.stacks).close('}');
 }
 
 }  // namespace

@@ -73,6 +73,7 @@ void printMemory(const std::vector<TileProfile>& tiles, std::ostream& stream) {
     sum.code += one.code;
     sum.exchange_code += one.exchange_code;
     sum.buffers += one.buffers;
+    sum.stacks += one.stacks;
     if (one.memory() > tiles[fullest].memory()) fullest = tile;
   }
   constexpr std::size_t kName = 34, kNumber = 15;
@@ -86,6 +87,7 @@ void printMemory(const std::vector<TileProfile>& tiles, std::ostream& stream) {
   line("Vertex Code:", sum.code);
   line("Internal Exchange Code:", sum.exchange_code);
   line("Internal Exchange Buffers:", sum.buffers);
+  line("Stacks:", sum.stacks);
   if (tiles.empty()) return;
   constexpr double kKilo = 1024;
   const std::uint64_t most = tiles[fullest].memory();

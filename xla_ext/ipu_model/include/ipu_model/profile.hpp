@@ -72,10 +72,10 @@ struct CopyProfile {
 };
 
 struct TileProfile {
-  std::uint64_t cycles = 0;                                                             // in which it computed
-  std::uint64_t variables = 0, vertices = 0, code = 0, exchange_code = 0, buffers = 0;  // bytes
+  std::uint64_t cycles = 0;  // in which it computed
+  std::uint64_t variables = 0, vertices = 0, code = 0, exchange_code = 0, buffers = 0, stacks = 0;  // bytes
 
-  std::uint64_t memory() const { return variables + vertices + code + exchange_code + buffers; }
+  std::uint64_t memory() const { return variables + vertices + code + exchange_code + buffers + stacks; }
 };
 
 // The contents of the graph, for all replicas together.

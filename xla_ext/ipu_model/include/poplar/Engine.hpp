@@ -41,8 +41,8 @@ class Executable {
   std::shared_ptr<const ipu_model::Plan> plan_;
 };
 
-// Accepts Poplar's options, which the model ignores, and its own: "ipu_model.threads", the number of host threads that
-// run vertices (all cores, or SNNJAX_IPU_THREADS).
+// Accepts Poplar's options, of which the model heeds "debug.allowOutOfMemory" and "target.workerStackSizeInBytes", and
+// its own: "ipu_model.threads", the number of host threads that run vertices (all cores, or SNNJAX_IPU_THREADS).
 Executable compileGraph(const Graph& graph, ArrayRef<program::Program> programs, const OptionFlags& opt = {},
                         ProgressFunc progressCallBack = {}, const DebugContext& debugContext = {});
 

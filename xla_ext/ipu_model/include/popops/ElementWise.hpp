@@ -13,8 +13,8 @@
 
 namespace popops {
 
-// Evaluates the expression with its placeholders standing for the elements of `ts`: one compute set per operation of
-// the expression. The result lies on the tiles of the operand that uses most of them.
+// Evaluates the expression with its placeholders standing for the elements of `ts`: one compute set, with one vertex on
+// each tile of the result, which lies on the tiles of the operand that uses most of them.
 poplar::Tensor map(poplar::Graph& graph, const expr::Expr& expr, const std::vector<poplar::Tensor>& ts,
                    poplar::program::Sequence& prog, const poplar::DebugContext& debug = {},
                    const poplar::OptionFlags& options = {});

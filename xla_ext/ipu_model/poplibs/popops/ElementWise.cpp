@@ -1,5 +1,4 @@
 #include <popops/ElementWise.hpp>
-#include <poputil/Util.hpp>
 #include <poputil/exceptions.hpp>
 
 #include "poplibs/popops/expressions.hpp"
@@ -8,11 +7,7 @@ namespace popops {
 
 poplar::Tensor map(poplar::Graph& graph, const expr::Expr& expr, const std::vector<poplar::Tensor>& ts,
                    poplar::program::Sequence& prog, const poplar::DebugContext& debug, const poplar::OptionFlags&) {
-  const poplar::Tensor result = poplibs::Evaluator(graph, prog, ts, debug).evaluate(expr, std::nullopt);
-  for (const poplar::Tensor& t : ts) {
-    if (result == t) return poputil::duplicate(graph, t, prog, debug);  // map never returns its argument
-  }
-  return result;
+  return poplibs::evaluate(graph, prog, expr, ts, std::nullopt, debug);
 }
 
 void mapInPlace(poplar::Graph& graph, const expr::Expr& expr, const std::vector<poplar::Tensor>& ts,
@@ -29,7 +24,7 @@ void mapInPlace(poplar::Graph& graph, const expr::Expr& expr, const std::vector<
 void mapWithOutput(poplar::Graph& graph, const expr::Expr& expr, const std::vector<poplar::Tensor>& ts,
                    const poplar::Tensor& out, poplar::program::Sequence& prog, const poplar::DebugContext& debug,
                    const poplar::OptionFlags&) {
-  poplibs::Evaluator(graph, prog, ts, debug).evaluate(expr, out);
+  poplibs::evaluate(graph, prog, expr, ts, out, debug);
 }
 
 }  // namespace popops

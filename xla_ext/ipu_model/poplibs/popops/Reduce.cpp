@@ -8,7 +8,6 @@
 #include <poputil/TileMapping.hpp>
 #include <poputil/exceptions.hpp>
 
-#include "poplibs/popops/codelet_names.hpp"
 #include "poplibs/popops/per_tile.hpp"
 #include "poplibs/popops/reduction_stages.hpp"
 

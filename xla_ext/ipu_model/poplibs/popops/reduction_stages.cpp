@@ -3,15 +3,18 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <poputil/VertexTemplates.hpp>
 #include <tuple>
 
-#include "poplibs/popops/codelet_names.hpp"
 #include "poplibs/popops/per_tile.hpp"
 #include "poplibs/popops/reduction_groups.hpp"
 #include "poplibs/popops/reduction_stages.hpp"
 
 namespace poplibs {
 namespace {
+
+bool isReal(const poplar::Type& type) { return type == poplar::FLOAT || type == poplar::HALF; }
+bool isInteger(const poplar::Type& type) { return type == poplar::INT || type == poplar::UNSIGNED_INT; }
 
 using popops::Operation;
 
@@ -233,6 +236,28 @@ bool isComplete(const std::vector<Segment>& segments) {
 }
 
 }  // namespace
+
+std::string reduceCodelet(popops::Operation op, const poplar::Type& in, const poplar::Type& out) {
+  const auto name = [](popops::Operation operation) -> const char* {
+    using enum popops::Operation;
+    switch (operation) {
+      case ADD: return "Sum";
+      case SQUARE_ADD: return "SquareSum";
+      case MUL: return "Product";
+      case MIN: return "Smallest";
+      case MAX: return "Largest";
+      case LOGICAL_AND: return "AllOf";
+      case LOGICAL_OR: return "AnyOf";
+      case LOG_ADD: break;
+    }
+    return nullptr;
+  }(op);
+  const bool logical = op == popops::Operation::LOGICAL_AND || op == popops::Operation::LOGICAL_OR;
+  const bool fits =
+      logical ? in == poplar::BOOL && out == poplar::BOOL : (isReal(in) && isReal(out)) || (isInteger(in) && in == out);
+  if (name == nullptr || !fits) return {};
+  return poputil::templateVertex("snnjax::Reduce", name, in, out);
+}
 
 void addReductionStages(poplar::Graph& graph, const poplar::Tensor& matrix, const poplar::Tensor& out, Operation op,
                         std::vector<poplar::ComputeSet>& stages, const poplar::DebugContext& debug) {

@@ -1,8 +1,8 @@
-// Operations without a codelet of their own.
+// Operations that programs do not have.
 #include <cmath>
 #include <numbers>
 
-#include "poplibs/popops/expressions.hpp"
+#include "poplibs/popops/expression_program.hpp"
 
 namespace poplibs {
 

@@ -192,6 +192,34 @@ void copiesOnATileWithoutAnExchange() {
   CHECK_EQUAL(model.profile().cycles.sync, 0U);
 }
 
+// A row in another order than memory's is put together before it is read, or taken apart after it is written; once for
+// all that read it. What only skips elements of other tiles is one piece.
+void rearrangesOnATile() {
+  Model model(2);
+  const Tensor x = model.variable(FLOAT, {4, 4}, "x", 0), y = model.variable(FLOAT, {4, 4}, "y", 0);
+  const Tensor apart = model.graph.addVariable(FLOAT, {2, 8}, "apart"), out = model.variable(FLOAT, {2, 16}, "out", 0);
+  model.graph.setTileMapping(apart.slice(0, 4, 1), 0);
+  model.graph.setTileMapping(apart.slice(4, 8, 1), 1);
+  const auto cycles = [&](const Tensor& in, const Tensor& result, unsigned vertices) {
+    const ComputeSet set = model.graph.addComputeSet("set");
+    for (unsigned i = 0; i < vertices; ++i) {
+      const auto vertex = model.graph.addVertex(
+          set, "Scale<float>", {{"in", in}, {"out", result.flatten().slice(i * 16, i * 16 + in.numElements())}});
+      model.graph.setTileMapping(vertex, 0);
+    }
+    model.run(Execute(set));
+    return model.profile().cycles.exchange;
+  };
+  const auto copy = [](std::uint64_t words, std::uint64_t pieces) {
+    return ipu_model::tileCopyCycles(chip(), words * 4, pieces);
+  };
+  CHECK_EQUAL(cycles(x.flatten(), out, 1), 0U);
+  CHECK_EQUAL(cycles(x.transpose().flatten(), out, 2), copy(16, 16));
+  CHECK_EQUAL(cycles(x.flatten(), y.transpose(), 1), copy(16, 16));
+  CHECK_EQUAL(cycles(x.slice(0, 2, 1).flatten(), out, 1), copy(8, 4));
+  CHECK_EQUAL(cycles(apart.slice(0, 4, 1).flatten(), out, 1), 0U);
+}
+
 void crossesLinksOnce() {
   Model model(4, 2);
   const Tensor in = model.variable(FLOAT, {64}, "in", 0);
@@ -342,6 +370,7 @@ int main() {
     plansCopiesInTimeThatGrowsWithTheirNumber();
     sendsToItselfWhatStandsBesideOthers();
     copiesOnATileWithoutAnExchange();
+    rearrangesOnATile();
     crossesLinksOnce();
     countsWhatVerticesCost();
     takesEstimatesAndReportsTheUnknown();

@@ -107,11 +107,12 @@ void tilesHaveSoMuchMemory() {
   const Tensor small = model.variable(FLOAT, {1000}, "small", 1);
   const Tensor large = model.variable(FLOAT, {bytes / sizeof(float)}, "large", 1);
   const Sequence nothing;
-  CHECK_EQUAL(refusal(model, nothing),
-              "Engine: `graph` must fit in 638976 bytes on each tile, got 642976 on tile 1 (variables 642976, vertices "
-              "0, code 0, exchange code 0, exchange buffers 0; the largest: large 638976, small 4000). 1 of 2 tiles "
-              "hold too much: spread the "
-              "largest over more tiles, or use more IPUs.");
+  CHECK_EQUAL(
+      refusal(model, nothing),
+      "Engine: `graph` must fit in 638976 bytes on each tile, got 642976 on tile 1 (variables 642976, vertices "
+      "0, code 0, exchange code 0, exchange buffers 0, stacks 0; the largest: large 638976, small 4000). 1 of 2 tiles "
+      "hold too much: spread the "
+      "largest over more tiles, or use more IPUs.");
   model.engine(nothing, {{"debug.allowOutOfMemory", "true"}});
   CHECK_EQUAL(model.profile().tiles[1].memory(), bytes + 4000);
 }
@@ -129,8 +130,27 @@ void largestExchangesAreNamed() {
                 {{"in", concat({in.slice(0, 20), in.slice(100, 120), in.slice(200, 220)})}, {"out", out.slice(0, 60)}},
                 1, "parts"));
   const std::string message = refusal(model, program);
-  const std::string expected = "exchange code 48, 36 of it for `parts`, exchange buffers 400 for `whole`;";
+  const std::string expected = "exchange code 48, 36 of it for `parts`, exchange buffers 400 for `whole`, stacks 6144;";
   check::that(message.find(expected) != message.npos, "names the phases", __FILE__, __LINE__, message);
+}
+
+// Six workers, on tiles that have vertices.
+void stacksTakeMemory() {
+  Model model(2);
+  const Tensor in = model.variable(FLOAT, {4}, "in", 0), out = model.variable(FLOAT, {4}, "out", 0);
+  const Program program = model.one("Scale<float>", {{"in", in}, {"out", out}}, 0, "scale");
+  const auto stacks = [&](const OptionFlags& options) {
+    model.engine(program, options);
+    CHECK_EQUAL(model.profile().tiles[1].stacks, 0U);
+    return model.profile().tiles[0].stacks;
+  };
+  constexpr const char* kOption = "target.workerStackSizeInBytes";
+  CHECK_EQUAL(stacks({}), 6U * 1024);
+  CHECK_EQUAL(stacks({{kOption, "0x180"}}), 6U * 384);
+  CHECK_EQUAL(stacks({{kOption, "512"}}), 6U * 512);
+  CHECK_THROWS(
+      Engine(model.graph, Sequence(), {{kOption, "much"}}),
+      "Engine: `target.workerStackSizeInBytes` must be a number of bytes, got \"much\". Leave it out for 1024.");
 }
 
 void hostAccessFits() {
@@ -180,6 +200,7 @@ int main() {
     codeletsOfTheModelAreKnown();
     tilesHaveSoMuchMemory();
     largestExchangesAreNamed();
+    stacksTakeMemory();
     hostAccessFits();
     devicesAreWhatTheChipsAre();
   });

@@ -1,9 +1,9 @@
 // Costs of the generic codelets, and of gradients: figures that a reader can count, and monotone in the work.
 #include "check.hpp"
 #include "poplar_kernels/elementwise/cast_cycles.hpp"
-#include "poplar_kernels/elementwise/elementwise_cycles.hpp"
 #include "poplar_kernels/elementwise/random_cycles.hpp"
 #include "poplar_kernels/movement/copy_cycles.hpp"
+#include "poplar_kernels/movement/gather_cycles.hpp"
 #include "poplar_kernels/movement/scatter_rows_cycles.hpp"
 #include "poplar_kernels/network/lif_gradient_scan_cycles.hpp"
 #include "poplar_kernels/reductions/reduce_cycles.hpp"
@@ -11,15 +11,6 @@
 namespace {
 
 using namespace snnjax::cycles;
-using snnjax::Kind;
-using snnjax::Work;
-
-// Two loads, sum, store and loop 3, for 50 pairs; one load less with a single operand; four halves a vector.
-static_assert(elementwise(100, Work::Simple, Kind::Float, 2) == 30 + 50 * (2 + 1 + 3));
-static_assert(elementwise(100, Work::Simple, Kind::Float, 1) == 30 + 50 * (1 + 1 + 3));
-static_assert(elementwise(100, Work::Exponential, Kind::Half, 1) == 30 + 25 * (1 + 6 + 3));
-static_assert(elementwise(3, Work::Simple, Kind::Integer, 2) == 30 + 3 * (2 + 2 + 3));  // PopLibs: 7 a sum
-static_assert(select(10) == 30 + 80);
 
 // Ten rows of 8 columns apart: four pairs, each 10 and 3 a row. Side by side: 5 pairs and their join for each output.
 static_assert(reduce(8, 10, 8, Element::Float) == 35 + 4 * (10 + 10 * 3));
@@ -41,29 +32,22 @@ void checkMonotone(const char* name, F&& cost, unsigned step = 1) {
 }
 
 void testElements() {
-  for (const Kind kind : {Kind::Float, Kind::Half, Kind::Integer}) {
-    for (int work = 0; work <= static_cast<int>(Work::Library); ++work) {
-      checkMonotone("elements", [=](unsigned n) { return elementwise(n, static_cast<Work>(work), kind, 2); });
-      CHECK(elementwise(8, static_cast<Work>(work), kind, 2) > elementwise(8, static_cast<Work>(work), kind, 1));
-    }
-  }
   for (const Element element : {Element::Float, Element::Half, Element::Integer}) {
     checkMonotone("rows apart", [=](unsigned n) { return reduce(8, n, 8, element); });
     checkMonotone("rows side by side", [=](unsigned n) { return reduce(8, n, 1, element); }, 2);
     checkMonotone("outputs", [=](unsigned n) { return reduce(n, 5, 8, element); });
   }
-  checkMonotone("selected", [](unsigned n) { return select(n); });
   checkMonotone("cast", [](unsigned n) { return cast(n, true, 1); });
   checkMonotone("cast one by one", [](unsigned n) { return cast(n, false, 4); });
 }
 
 void testRows() {
-  checkMonotone("filled", [](unsigned n) { return snnjax::cycles::fill(4 * n); });
+  checkMonotone("filled", [](unsigned n) { return fillTensor(4 * n, 4); });
   checkMonotone("transposed", [](unsigned n) { return transpose(n, 2); });
-  checkMonotone("gathered", [](unsigned n) { return gatherRows(n, 24); });
-  checkMonotone("sliced", [](unsigned n) { return sliceRows(n, 24); });
-  checkMonotone("ids", [](unsigned n) { return scatterRows(n, 0, 24); });
-  checkMonotone("own rows", [](unsigned n) { return scatterRows(200, n, 24); });
+  checkMonotone("gathered", [](unsigned n) { return gatherRows(n, 6, 4); });
+  checkMonotone("sliced", [](unsigned n) { return sliceRows(n, 6, 4); });
+  checkMonotone("ids", [](unsigned n) { return scatterRows(n, 0, 6, 4); });
+  checkMonotone("own rows", [](unsigned n) { return scatterRows(200, n, 6, 4); });
   checkMonotone("numbers", [](unsigned n) { return random(n, kUniform); });
 }
 

@@ -112,7 +112,7 @@ void testSelection(const ipu_model::CodeletLibrary& library, unsigned columns, u
   Alone all(library, "snnjax::SelectCandidates<unsigned short>"),
       marked(library, "snnjax::SelectMarked<unsigned short>");
   all.edge("v", v).edge("threshold", std::vector<float>(kNeurons, kThreshold));
-  all.edge("second_threshold", std::vector<float>(kNeurons, kSecond));
+  all.edge("least", std::vector<float>(kNeurons, kSecond));
   marked.edge("offered", offeredIn(v, columns))
       .state("columns", columns)
       .state("stride", snnjax::offeredStride(columns));

@@ -30,7 +30,8 @@ void testTranspose(const CodeletLibrary& library, const std::string& type) {
 
 void testCycles() {
   namespace cycles = snnjax::cycles;
-  static_assert(cycles::fill(0) == 23 && cycles::fill(100) == 23 + 125 && cycles::fill(3) == 23 + 6);
+  static_assert(cycles::fillTensor(0, 4) == 23 && cycles::fillTensor(200, 4) == 23 + 125);
+  static_assert(cycles::fillTensor(15, 2) == 23 + 3 * 2 + 3 * 5);  // three elements of 16 bits are left
   static_assert(cycles::transpose(10, 1) == 125 && cycles::transpose(10, 2) == 165);
 }
 

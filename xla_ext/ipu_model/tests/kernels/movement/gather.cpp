@@ -3,6 +3,7 @@
 #include <poplar/HalfFloat.hpp>
 
 #include "kernels/alone.hpp"
+#include "poplar_kernels/movement/gather_cycles.hpp"
 #include "poplar_kernels/movement/scatter_rows_cycles.hpp"
 
 namespace {
@@ -99,18 +100,21 @@ void testWindow(const CodeletLibrary& library, const std::string& type, unsigned
 
 void testCycles(const CodeletLibrary& library) {
   namespace cycles = snnjax::cycles;
-  static_assert(cycles::rowLoads(64) == 8 && cycles::rowLoads(12) == 3 && cycles::rowLoads(6) == 3);
-  static_assert(cycles::gatherRows(10, 64) == 59 + 10 * (19 + 8 * 3));
-  static_assert(cycles::sliceRows(10, 64) == 39 + 10 * (24 + 8 * 3));
-  static_assert(cycles::scatterRows(10, 0, 64) == 82);
-  static_assert(cycles::scatterRows(10, 10, 64) == 32 + 10 * (11 + 3 * 8));
+  // Rows of 64 bits, of 32, and of three halves or bytes, each loaded, merged into a word and stored.
+  static_assert(cycles::moved(16, 4, 16) == 8 * 3 && cycles::moved(3, 4, 3) == 3 * 3 && cycles::moved(4, 1, 4) == 3);
+  static_assert(cycles::moved(3, 2, 3) == 3 * 6 && cycles::moved(3, 1, 3) == 3 * 6);
+  static_assert(cycles::filled(16, 4, 16) == 8 * 2 && cycles::filled(3, 2, 3) == 3 * 5);
+  static_assert(cycles::gatherRows(10, 16, 4) == 59 + 10 * (19 + 8 * 3));
+  static_assert(cycles::sliceRows(10, 16, 4) == 39 + 10 * (24 + 8 * 3));
+  static_assert(cycles::scatterRows(10, 0, 16, 4) == 82);
+  static_assert(cycles::scatterRows(10, 10, 16, 4) == 32 + 10 * (11 + 3 * 8));
   // A worker pays for the ids of its own rows: worker 0 holds rows 0 and 1 of 9.
   Alone scatter(library, "snnjax::ScatterRows<float,int>");
   scatter.edge("table", std::vector<float>(kRows * 2)).edge("ids", std::vector<int>{0, 1, 8, 2, -1, 9});
   scatter.edge("values", std::vector<float>(12)).state("rows", kRows);
   scatter.state("width", 2u).state("count", 6u).state("first_row", 0u).run();
-  CHECK_EQUAL(scatter.cycles(0), cycles::scatterRows(6, 2, 8));
-  CHECK_EQUAL(scatter.cycles(5), cycles::scatterRows(6, 1, 8));
+  CHECK_EQUAL(scatter.cycles(0), cycles::scatterRows(6, 2, 2, 4));
+  CHECK_EQUAL(scatter.cycles(5), cycles::scatterRows(6, 1, 2, 4));
 }
 
 void test(const CodeletLibrary& library) {

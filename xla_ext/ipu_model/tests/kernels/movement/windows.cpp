@@ -36,7 +36,7 @@ void testWindow(const CodeletLibrary& library, const std::string& type, unsigned
 }
 
 void test(const CodeletLibrary& library) {
-  for (const unsigned width : {1u, 3u, 8u, 13u}) {
+  for (const unsigned width : {1u, 3u, 4u, 6u, 8u, 13u}) {
     for (const unsigned start : {0u, 1u, 4u, 8u, 9u, 60000u, 0x7fffffffu, 0x80000000u, 0xffffffffu}) {
       for (const unsigned count : {1u, 4u, kRows}) {
         for (const bool is_signed : {false, true}) {
@@ -48,9 +48,9 @@ void test(const CodeletLibrary& library) {
     }
   }
   namespace cycles = snnjax::cycles;
-  static_assert(cycles::window(48, 48, 4, false) == 43 + 24 * 3);
-  static_assert(cycles::window(3, 3, 4, true) == 43 + 3 * 3);
-  static_assert(cycles::window(5, 5, 2, true) == 43 + 5 * 7);
+  static_assert(cycles::window(48, 48, 4) == 43 + 24 * 3);
+  static_assert(cycles::window(3, 3, 4) == 43 + 3 * 3);
+  static_assert(cycles::window(5, 5, 2) == 43 + 5 * 6 && cycles::window(8, 8, 1) == 43 + 3);
 }
 
 }  // namespace

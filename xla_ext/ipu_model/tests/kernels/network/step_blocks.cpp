@@ -21,23 +21,23 @@ void testSumRows(const ipu_model::CodeletLibrary& library, unsigned rows, unsign
 
 // Before the first block, and after the last one, are zeros, and nothing is stored.
 template <typename T>
-void testBlocks(const ipu_model::CodeletLibrary& library, const std::string& t) {
-  constexpr unsigned kBlocks = 3, kWidth = 22;
-  Draw draw(kWidth);
-  const auto history = draw.row<T>(kBlocks * kWidth), row = draw.row<T>(kWidth);
+void testBlocks(const ipu_model::CodeletLibrary& library, const std::string& t, unsigned width) {
+  constexpr unsigned kBlocks = 3;
+  Draw draw(width);
+  const auto history = draw.row<T>(kBlocks * width), row = draw.row<T>(width);
   for (unsigned block = 0; block < kBlocks + 2; ++block) {
     Alone load(library, "snnjax::LoadBlock<" + t + ">"), store(library, "snnjax::StoreBlock<" + t + ">");
     for (Alone* vertex : {&load, &store}) {
       vertex->edge("history", history).edge("row", row).edge("block", std::vector<unsigned>{block});
-      vertex->state("num_blocks", kBlocks).state("width", kWidth);
+      vertex->state("num_blocks", kBlocks).state("width", width);
     }
     load.state("back", 1U).run();
     store.run();
     auto expected_history = history;
-    std::vector<T> expected_row(kWidth);
-    for (unsigned i = 0; i < kWidth; ++i) {
-      if (block > 0 && block <= kBlocks) expected_row[i] = history[(block - 1) * kWidth + i];
-      if (block < kBlocks) expected_history[block * kWidth + i] = row[i];
+    std::vector<T> expected_row(width);
+    for (unsigned i = 0; i < width; ++i) {
+      if (block > 0 && block <= kBlocks) expected_row[i] = history[(block - 1) * width + i];
+      if (block < kBlocks) expected_history[block * width + i] = row[i];
     }
     CHECK(load.template get<T>("row") == expected_row);
     CHECK(store.template get<T>("history") == expected_history);
@@ -51,8 +51,10 @@ int main(int argc, char** argv) {
     testSumRows(library, 5, 1);
     testSumRows(library, 0, 4);
     testSumRows(library, 9, 30);
-    testBlocks<float>(library, "float");
-    testBlocks<unsigned short>(library, "unsigned short");
+    for (unsigned width : {22U, 24U}) {  // rows that begin at 32 bits, or at 64
+      testBlocks<float>(library, "float", width);
+      testBlocks<unsigned short>(library, "unsigned short", width);
+    }
     for (unsigned by : {1U, ~0U}) {
       Alone counter(library, "snnjax::Advance");
       counter.edge("counter", std::vector<unsigned>{41}).state("by", by).run();

@@ -3,9 +3,9 @@
 
 #include <vector>
 
-#include "executor/plan/elementwise_program.hpp"
+#include "elementwise/program.hpp"
 
-namespace snnjax::executor {
+namespace snnjax::elementwise {
 
 // In issue slots of a worker.
 struct ChainCost {
@@ -18,4 +18,4 @@ struct ChainCost {
 ChainCost chainCost(const std::vector<ElementwiseProgram::Step>& steps,
                     const std::vector<ElementwiseProgram::Operand>& inputs, const std::vector<unsigned>& outputs);
 
-}  // namespace snnjax::executor
+}  // namespace snnjax::elementwise

@@ -9,15 +9,15 @@
 // Seven pairs of float registers (of 16 registers two are zero) hold what is live; what does not fit is stored and
 // loaded, 2 main a pair, constants only loaded. Eight rows have their pointers in registers, each further one loads it.
 // That seven pairs can be used is assumed.
-#include "executor/plan/chain_cost.hpp"
+#include "elementwise/chain_cost.hpp"
 
 #include <algorithm>
 #include <array>
 
-#include "executor/plan/bundles.hpp"
-#include "executor/plan/chain_code.hpp"
+#include "elementwise/bundles.hpp"
+#include "elementwise/chain_code.hpp"
 
-namespace snnjax::executor {
+namespace snnjax::elementwise {
 namespace {
 
 using chain::Opcode;
@@ -105,4 +105,4 @@ ChainCost chainCost(const std::vector<Step>& steps, const std::vector<Operand>& 
   return cost;
 }
 
-}  // namespace snnjax::executor
+}  // namespace snnjax::elementwise

@@ -1,10 +1,10 @@
-#include "executor/plan/chain_source.hpp"
+#include "elementwise/chain_source.hpp"
 
 #include <algorithm>
 #include <cstdint>
 #include <sstream>
 
-namespace snnjax::executor {
+namespace snnjax::elementwise {
 namespace {
 
 // A worker's share is whole units: 64 bits of words, two words of bytes where rows are narrower.
@@ -68,4 +68,4 @@ ChainSource chainSource(const std::vector<ElementwiseProgram::Step>& steps,
   return {name, text.str(), std::move(code.fields)};
 }
 
-}  // namespace snnjax::executor
+}  // namespace snnjax::elementwise

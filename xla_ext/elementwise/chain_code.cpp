@@ -13,10 +13,10 @@
 //     for floats they are moved, 1 main each, and reach them through memory, a store each and one load a pair;
 //   - bytes: load 1 main each; four are merged by 3 main and stored as a word. Alone, 16 and 8 bits take kShortStore;
 //   - bfloat16, which the tile does not have: halves beside zeros, 2 aux a pair, rounded as integers.
-// Functions take what PopLibs estimates (elementwise_cycles.hpp). Assumed, because no source of this project gives
-// them: that masks stay in the registers for floats until they are stored or meet integers, what integers take beyond
-// one instruction, and conversions to integers, which saturate.
-#include "executor/plan/chain_code.hpp"
+// Functions take what PopLibs estimates (elementwise_chain_cycles.hpp). Assumed, because no source of this project
+// gives them: that masks stay in the registers for floats until they are stored or meet integers, what integers take
+// beyond one instruction, and conversions to integers, which saturate.
+#include "elementwise/chain_code.hpp"
 
 #include <algorithm>
 #include <array>
@@ -27,7 +27,7 @@
 #include "poplar_kernels/elementwise/elementwise_chain_ops.hpp"
 #include "poplar_kernels/issue_slots.hpp"
 
-namespace snnjax::executor {
+namespace snnjax::elementwise {
 namespace {
 
 using chain::Opcode;
@@ -529,4 +529,4 @@ ChainCode chainCode(const std::vector<Step>& steps, const std::vector<Operand>& 
   return Body(steps, inputs, outputs, elements).take();
 }
 
-}  // namespace snnjax::executor
+}  // namespace snnjax::elementwise

@@ -5,7 +5,7 @@
 #include <array>
 #include <vector>
 
-namespace snnjax::executor {
+namespace snnjax::elementwise {
 
 // Integers, loads, stores and branches are main instructions, floats aux. A call of a function takes both.
 enum class Pipe { kMain, kAux, kBoth };
@@ -41,4 +41,4 @@ class Bundles {
   std::vector<std::array<bool, 2>> taken_;  // main, aux
 };
 
-}  // namespace snnjax::executor
+}  // namespace snnjax::elementwise

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "executor/plan/bundles.hpp"
-#include "executor/plan/elementwise_program.hpp"
+#include "elementwise/bundles.hpp"
+#include "elementwise/program.hpp"
 
-namespace snnjax::executor {
+namespace snnjax::elementwise {
 
 constexpr unsigned kMostElements = 4;  // of a body
 
@@ -50,4 +50,4 @@ ChainCode chainCode(const std::vector<ElementwiseProgram::Step>& steps,
 // Whether all elements have the same: a constant, or a row of one element.
 bool isShared(const ElementwiseProgram::Step& step, const std::vector<ElementwiseProgram::Operand>& inputs);
 
-}  // namespace snnjax::executor
+}  // namespace snnjax::elementwise

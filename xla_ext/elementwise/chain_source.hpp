@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "executor/plan/chain_code.hpp"
-#include "executor/plan/chain_cost.hpp"
+#include "elementwise/chain_code.hpp"
+#include "elementwise/chain_cost.hpp"
 
-namespace snnjax::executor {
+namespace snnjax::elementwise {
 
 // What every source includes, of poplar_kernels/.
 inline constexpr const char* kChainHeader = "elementwise/elementwise_chain_registers.hpp";
@@ -23,4 +23,4 @@ struct ChainSource {
 ChainSource chainSource(const std::vector<ElementwiseProgram::Step>& steps,
                         const std::vector<ElementwiseProgram::Operand>& inputs, const std::vector<unsigned>& outputs);
 
-}  // namespace snnjax::executor
+}  // namespace snnjax::elementwise
