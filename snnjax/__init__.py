@@ -63,6 +63,7 @@ if _TYPE_CHECKING:  # what `__getattr__` imports
     from snnjax import ipu as ipu
     from snnjax import losses as losses
     from snnjax import metrics as metrics
+    from snnjax import models as models
     from snnjax import neurobench as neurobench
     from snnjax import nir as nir
     from snnjax import online as online

@@ -83,7 +83,8 @@ class Target:
 
     def reference_on(self, platform: str) -> Callable[[Any, Any], Any]:
         """The form of the reference for a platform."""
-        return self.references.get(_platforms.family(platform), self.reference)
+        own = self.references.get(_platforms.family(platform)) or _platforms.reference(platform, self)
+        return own or self.reference
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,8 @@ class GLIFConstants(NamedTuple):
     decay: Annotated[Any, _CONSTANT]
     threshold: Annotated[Any, _CONSTANT]
     gain: Annotated[Any, _CONSTANT]
+    # Whole steps after a spike in which a neuron stays as it is; None for neurons without a refractory period
+    refractory: Annotated[Any, _COUPLING._replace(gradient="none")] = None
     second_state: SecondState | None = None
 
 

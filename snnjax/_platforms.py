@@ -4,7 +4,7 @@ GPUs of all vendors are one family, whose kernels are in the tables of the ops, 
 
 A package adds a platform to JAX with a ``jax_plugins`` entry point named after the platform. If the module of the entry
 point has a function `snnjax_kernel`, that takes a `snnjax._dispatch.Target` and returns its `Kernel` or None. Targets
-without a kernel, and all on other platforms, run on their references.
+without a kernel, and all on other platforms, run on their references; `snnjax_reference` returns another form of them.
 """
 
 import functools
@@ -36,6 +36,12 @@ def is_hopper(platform: str) -> bool:
 def kernel(platform: str, target: object) -> Any:
     """The platform's kernel of a target, or None."""
     find = _function_of(platform, "snnjax_kernel")
+    return None if find is None else find(target)
+
+
+def reference(platform: str, target: object) -> Any:
+    """The platform's own form of the reference of a target, or None."""
+    find = _function_of(platform, "snnjax_reference")
     return None if find is None else find(target)
 
 

@@ -1,9 +1,10 @@
 """Losses on the outputs of a network, and regularisers of the activity of its layers.
 
-Every loss except `cross_entropy_steps` accepts `outputs` either dense, ``[time, batch, classes]``, or as `SparseSpikes`
-with leading axes ``[time, batch]``. Lists are read entry by entry: no array of the dense size is created, forward or
-backward, and the listed entries receive gradients. `lengths[batch]` excludes the steps after the end of each sequence;
-None counts all steps. Losses are scalars, means over the batch, in float32 (float64 for float64 outputs). All work
+Every loss except `cross_entropy_steps` and `temporal_efficient` accepts `outputs` either dense, ``[time, batch,
+classes]``, or as `SparseSpikes` with leading axes ``[time, batch]``. Lists are read entry by entry: no array of the
+dense size is created, forward or backward, and the listed entries receive gradients. `lengths[batch]` excludes the
+steps after the end of each sequence; None counts all steps. Losses are scalars, means over the batch, in float32
+(float64 for float64 outputs). All work
 under `jit`, `grad` and `vmap`. A label outside ``[0, classes)`` is refused. Inside `jit` it cannot be checked: it makes
 the loss NaN, and with it the gradients, so that it never trains silently. Lengths beyond the steps are refused too;
 inside `jit` they count as all steps.
@@ -165,6 +166,37 @@ def cross_entropy_steps(
     errors = -jnp.sum(target * jax.nn.log_softmax(logits, axis=-1), axis=-1)
     counts = jnp.maximum(jnp.sum(valid, axis=0), 1).astype(errors.dtype)
     return jnp.mean(jnp.sum(jnp.where(valid, errors, 0), axis=0) / counts)
+
+
+@explained
+def temporal_efficient(
+    outputs: Float[Array, "time batch classes"],
+    labels: Integer[Array, " batch"],
+    *,
+    lengths: Integer[Array, " batch"] | None = None,
+    label_smoothing: float = 0.0,
+) -> Float[Array, ""]:
+    """Compute the mean over time of the cross-entropy of each step (TET), so that every step is to be right by itself.
+
+    ``loss = -mean_b mean_{t < lengths[b]} sum_c q[b, c] log softmax(outputs[t, b])[c]``; predicted is
+    the class of the largest sum over time.
+
+    Arguments and errors are as for `cross_entropy_sum`; outputs are dense, and sequences without steps count 0.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from snnjax.losses import temporal_efficient
+        >>> outputs = jnp.array([[[0.0, 9.0]], [[9.0, 0.0]]])  # right in the first of two steps
+        >>> float(temporal_efficient(outputs, jnp.array([1]))).__round__(2)
+        4.5
+
+    Reference:
+        Deng et al. 2022, arXiv:2202.11946.
+    """
+    op = "temporal_efficient"
+    decode.check_dense(op, outputs, lengths)
+    each = jnp.broadcast_to(decode.as_labels(op, labels, outputs.shape), outputs.shape[:2])
+    return cross_entropy_steps(outputs, each, lengths=lengths, label_smoothing=label_smoothing)
 
 
 @explained

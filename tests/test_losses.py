@@ -71,6 +71,18 @@ def test_weights_count_each_step_so_many_times() -> None:
     assert list(predictions(SPIKES, weights=jnp.array([0.0, 0.0, 1.0, 9.0]))) != list(predictions(SPIKES))
 
 
+def test_temporal_efficient_is_the_mean_of_each_steps_cross_entropy() -> None:
+    outputs, labels, lengths = (
+        jax.random.normal(jax.random.key(0), (5, 3, 4)),
+        np.array([3, 0, 1]),
+        np.array([5, 2, 0]),
+    )
+    each = -np.take_along_axis(np.asarray(jax.nn.log_softmax(outputs)), labels[None, :, None], -1)[..., 0]
+    expected = np.mean([each[:steps, b].sum() / max(steps, 1) for b, steps in enumerate(lengths)])
+    found = losses.temporal_efficient(outputs, jnp.asarray(labels), lengths=jnp.asarray(lengths))
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
 def test_cross_entropy_count_is_the_log_of_the_odds_of_counts() -> None:
     counts = np.array([[1, 2, 0], [2, 1, 1]])
     odds = np.exp(counts)

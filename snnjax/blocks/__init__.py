@@ -4,6 +4,7 @@ from snnjax.blocks._sparse import SparseParams as SparseParams
 from snnjax.blocks._synaptic import SynapticParams as SynapticParams
 from snnjax.blocks._synaptic import SynapticState as SynapticState
 from snnjax.blocks._synaptic import SynapticStats as SynapticStats
+from snnjax.blocks.attention import spiking_attention as spiking_attention
 from snnjax.blocks.block import Block as Block
 from snnjax.blocks.block import BlockResult as BlockResult
 from snnjax.blocks.block import Context as Context
@@ -24,7 +25,9 @@ from snnjax.blocks.linear import standardized as standardized
 from snnjax.blocks.norm import NormParams as NormParams
 from snnjax.blocks.norm import NormStats as NormStats
 from snnjax.blocks.norm import batch_norm as batch_norm
+from snnjax.blocks.norm import group_norm as group_norm
 from snnjax.blocks.norm import layer_norm as layer_norm
 from snnjax.blocks.rate_pool import max_rate_pool as max_rate_pool
 from snnjax.blocks.readout import integrator as integrator
 from snnjax.blocks.spiking import spiking as spiking
+from snnjax.blocks.upsample import upsample as upsample

@@ -15,6 +15,8 @@ from snnjax.ops._connection import Connection
 from snnjax.ops._convolution import Convolution, checked_padding
 from snnjax.ops.spike_conv import spike_conv
 
+Padding = str | int | Sequence[int | tuple[int, int]]
+
 
 @dataclass(frozen=True)
 class Convolve(Linear):
@@ -80,7 +82,7 @@ def conv1d(
     kernel: int,
     *,
     strides: int = 1,
-    padding: str | Sequence[tuple[int, int]] = "same",
+    padding: Padding = "same",
     groups: int = 1,
     dilation: int = 1,
     bias: bool = True,
@@ -102,7 +104,7 @@ def conv2d(
     kernel: int | tuple[int, int],
     *,
     strides: int | tuple[int, int] = 1,
-    padding: str | Sequence[tuple[int, int]] = "same",
+    padding: Padding = "same",
     groups: int = 1,
     dilation: int | tuple[int, int] = 1,
     bias: bool = True,
@@ -117,7 +119,8 @@ def conv2d(
         channels: number of channels of the current.
         kernel: height and width of the kernel, or one number for both.
         strides: strides along height and width, or one number for both.
-        padding: "same", "valid", or (before, after) for each axis.
+        padding: "same", "valid", the zeros on every side, or (before, after) for each axis. With strides
+            of 2, "same" pads images of an even length less before than after them; 1 pads both sides.
         groups: number of groups that the channels on both sides are split into; each group is connected to one.
         dilation: how far the places of the kernel are apart, along height and width, or one number for both.
         bias: add a learned bias to the current of every step, one for each channel.
@@ -142,7 +145,7 @@ def conv1d_transpose(
     kernel: int,
     *,
     strides: int = 1,
-    padding: str | Sequence[tuple[int, int]] = "same",
+    padding: Padding = "same",
     dilation: int = 1,
     bias: bool = True,
 ) -> Convolve:
@@ -163,7 +166,7 @@ def conv2d_transpose(
     kernel: int | tuple[int, int],
     *,
     strides: int | tuple[int, int] = 1,
-    padding: str | Sequence[tuple[int, int]] = "same",
+    padding: Padding = "same",
     dilation: int | tuple[int, int] = 1,
     bias: bool = True,
 ) -> Convolve:
@@ -177,8 +180,8 @@ def conv2d_transpose(
         kernel: height and width of the kernel, or one number for both.
         strides: how many pixels of the current there are for one of the inputs, along height and width, or one number
             for both.
-        padding: "same" (``inputs strides`` pixels), "valid" (all pixels that an input reaches), or for each axis the
-            zeros (before, after) the inputs with those between them.
+        padding: "same" (``inputs strides`` pixels), "valid" (all pixels that an input reaches), or the zeros around the
+            inputs with those between them, as for `conv2d`.
         dilation: how far the places of the kernel are apart, along height and width, or one number for both.
         bias: add a learned bias to the current of every step, one for each channel.
 

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from snnjax._arguments import explained
-from snnjax._check import fail, short_repr
+from snnjax._check import check_choice, fail, short_repr
 from snnjax._sparse_spikes import SparseSpikes, gather, values_of
 from snnjax._types import Params, Signal, State, Stats
 from snnjax.blocks.block import BlockResult, Context, Shape, Stepwise, shaped
@@ -20,6 +20,7 @@ class Dropout(Stepwise):
 
     kind = "dropout"
     rate: float
+    per: str
 
     def is_skipped(self, train: bool) -> bool:
         """Outside of training, and where it drops nothing."""
@@ -44,7 +45,9 @@ class Dropout(Stepwise):
                 "dropout: `key` must be a PRNG key in training, got None. Pass key=jax.random.key(0) to apply."
             )
         batch, neurons = x.shape[1], math.prod(shape)
-        left = jax.random.bernoulli(context.key, jnp.float32(1 - self.rate), (batch, neurons))
+        owners = shape[-1] if self.per == "channel" else neurons
+        left = jax.random.bernoulli(context.key, jnp.float32(1 - self.rate), (batch, owners))
+        left = jnp.tile(left, (1, neurons // owners))
         if not isinstance(x, SparseSpikes):
             factor = left.astype(x.dtype) / (1 - self.rate)
             return BlockResult(x * shaped(factor[None], shape))
@@ -54,7 +57,7 @@ class Dropout(Stepwise):
 
 
 @explained
-def dropout(rate: float) -> Dropout:
+def dropout(rate: float, *, per: str = "neuron") -> Dropout:
     """Silence random neurons in training, the same ones for all steps of a sequence; others count 1 / (1 - rate).
 
     Lists stay lists. Each sequence has a mask of its own, drawn from the `key` of `Network.apply`; under
@@ -62,9 +65,10 @@ def dropout(rate: float) -> Dropout:
 
     Args:
         rate: the share of neurons that are silenced, at least 0 and below 1.
+        per: what is silenced as a whole, each "neuron" or each "channel" of an image.
 
     Raises:
-        ValueError: if the rate is out of range.
+        ValueError: if the rate is out of range, or `per` is unknown.
 
     Example:
         >>> from snnjax import blocks
@@ -77,4 +81,5 @@ def dropout(rate: float) -> Dropout:
     """
     if not isinstance(rate, int | float) or isinstance(rate, bool) or not 0 <= rate < 1:
         fail(f"dropout: `rate` must be at least 0 and below 1, got {short_repr(rate)}. Try 0.2.")
-    return Dropout(float(rate))
+    check_choice("dropout", "per", per, ("neuron", "channel"))
+    return Dropout(float(rate), per)

@@ -1,4 +1,4 @@
-"""`add`, `concatenate`, `multiply` and `either`: several signals as one."""
+"""`add`, `concatenate`, `multiply`, `either` and `iand`: several signals as one."""
 
 import functools
 import math
@@ -18,6 +18,7 @@ _DENSE: dict[str, Callable[[Array, Array], Array]] = {
     "add": lambda a, b: a + b,
     "multiply": lambda a, b: a * b,
     "either": lambda a, b: a + b - a * b,
+    "iand": lambda a, b: b - a * b,
 }
 JOINS = (*_DENSE, "concatenate")
 
@@ -37,6 +38,8 @@ class Join(Stepwise):
     def out_shape(self, *shapes: Shape) -> Shape:
         """The common shape, or the one of all channels; flat neurons of the same number fit any shape of the first."""
         first, *others = shapes
+        if self.how == "iand" and len(shapes) != 2:
+            fail(f"join: `iand` must receive two signals, got {len(shapes)}. Join the others before.")
         common = (first[:-1],) if self.how == "concatenate" else (first, (math.prod(first),))
         for other in others:
             if (other[:-1] if self.how == "concatenate" else other) not in common:
@@ -84,10 +87,11 @@ def _joined(lists: Sequence[SparseSpikes], shapes: Sequence[Shape], how: str, sh
 
 @explained
 def join(how: str = "add") -> Join:
-    """Join several signals: "add", "concatenate" (along the channels), "multiply", or "either" (a spike of any).
+    """Join several signals: "add", "concatenate" (along the channels), "multiply", "either" or "iand".
 
-    "either" is ``a + b - a b``, which is 1 where any of the signals is, if all of them are spikes of 0 and 1; graded
-    spikes, and sums of spikes, are no such signals.
+    "either" is ``a + b - a b``, which is 1 where any of the signals is, and "iand" ``(1 - a) b``, the spikes of the
+    second of two signals where the first has none, if all of them are spikes of 0 and 1; graded spikes, and sums of
+    spikes, are no such signals.
 
     Lists that are added or concatenated stay lists: capacities add up, and an id that stands in two lists counts
     twice. Other joins, and those of lists with arrays, are dense.

@@ -1,4 +1,4 @@
-"""`batch_norm` and `layer_norm`: normalised currents."""
+"""`batch_norm`, `layer_norm` and `group_norm`: normalised currents."""
 
 import functools
 import math
@@ -11,7 +11,7 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
 from snnjax._arguments import explained
-from snnjax._check import check_switches, fail, short_repr
+from snnjax._check import check_integer, check_switches, fail, short_repr
 from snnjax._types import Params, State, Stats, Unchecked, upcast
 from snnjax.blocks.block import (
     Block,
@@ -169,12 +169,26 @@ class BatchNorm(Block):
 
 
 @dataclass(frozen=True)
-class LayerNorm(Stepwise):
-    """A norm over the neurons of each sample and step; made by `layer_norm`."""
+class GroupNorm(Stepwise):
+    """A norm over groups of channels of each sample and step; made by `group_norm`, and by `layer_norm` with one."""
 
-    kind, is_counted = "layer_norm", True
+    is_counted = True
+    groups: int
     initial_scale: float
     epsilon: float
+
+    @property
+    def kind(self) -> str:  # type: ignore[override]
+        """The function that makes it."""
+        return "layer_norm" if self.groups == 1 else "group_norm"
+
+    def out_shape(self, *shapes: Shape) -> Shape:
+        """The same neurons."""
+        (shape,) = shapes
+        if shape[-1] % self.groups:
+            hint = "Choose a divisor"
+            fail(f"group_norm: `groups` must divide the channels, {shape[-1]}, got {self.groups}. {hint}.")
+        return shape
 
     def init(self, key: Array, *shapes: Shape, dtype: DTypeLike) -> NormParams:
         """One scale and one bias for each channel."""
@@ -195,18 +209,16 @@ class LayerNorm(Stepwise):
         shapes: tuple[Shape, ...],
         context: Context,
     ) -> BlockResult:
-        """Normalise each step of each sample over its neurons."""
+        """Normalise each step of each sample over the neurons of each group."""
         del state, stats, context
         params = given(self.kind, "params", params)
         x = upcast(dense_signal(signals[0], shapes[0]))
-        axes = tuple(range(2, x.ndim))
-        centred = x - jnp.mean(x, axes, keepdims=True)
+        groups = x.reshape(*x.shape[:-1], self.groups, -1)
+        axes = (*range(2, x.ndim - 1), x.ndim)
+        centred = groups - jnp.mean(groups, axes, keepdims=True)
         variance = jnp.mean(centred**2, axes, keepdims=True)
-        return BlockResult(
-            _times(
-                centred * jax.lax.rsqrt(variance + self.epsilon), upcast(params.scale), upcast(params.bias)
-            )
-        )
+        normal = (centred * jax.lax.rsqrt(variance + self.epsilon)).reshape(x.shape)
+        return BlockResult(_times(normal, upcast(params.scale), upcast(params.bias)))
 
 
 @explained
@@ -257,7 +269,7 @@ def batch_norm(
 
 
 @explained
-def layer_norm(*, scale: float = 1.0, epsilon: float = 1e-5) -> LayerNorm:
+def layer_norm(*, scale: float = 1.0, epsilon: float = 1e-5) -> GroupNorm:
     """Normalise the currents of each sample and step over its neurons, with a learned scale and bias per channel.
 
     ``y = scale (x - mean) / sqrt(variance + epsilon) + bias``; it is the same in training and evaluation.
@@ -274,7 +286,31 @@ def layer_norm(*, scale: float = 1.0, epsilon: float = 1e-5) -> LayerNorm:
         Ba, Kiros and Hinton 2016, arXiv:1607.06450.
     """
     _check_numbers("layer_norm", scale, epsilon)
-    return LayerNorm(float(scale), float(epsilon))
+    return GroupNorm(1, float(scale), float(epsilon))
+
+
+@explained
+def group_norm(groups: int, *, scale: float = 1.0, epsilon: float = 1e-5) -> GroupNorm:
+    """Normalise the currents of each sample and step over groups of channels and all pixels, like `layer_norm`.
+
+    Args:
+        groups: the number of groups of neighbouring channels, a divisor of their number.
+        scale: the deviation of the normalised currents at the start.
+        epsilon: is added to the variance.
+
+    Raises:
+        ValueError: if a number is out of range; in a network, if the groups do not divide the channels.
+
+    Example:
+        >>> from snnjax import blocks
+        >>> blocks.group_norm(4).out_shape((17, 17, 32))
+        (17, 17, 32)
+
+    Reference:
+        Wu and He 2018, arXiv:1803.08494.
+    """
+    _check_numbers("group_norm", scale, epsilon)
+    return GroupNorm(check_integer("group_norm", "groups", groups, 1), float(scale), float(epsilon))
 
 
 @jax.custom_vjp

@@ -1,13 +1,17 @@
 """`sum_pool`, `mean_pool`, `max_pool` and `flatten`: blocks without weights, which map the ids of lists."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from snnjax._arguments import explained
 from snnjax._check import check_integer
 from snnjax._types import Params, Signal, State, Stats, Unchecked
 from snnjax.blocks.block import BlockResult, Context, Op, Shape, Stepwise, flat, shaped
 from snnjax.ops.pool_spikes import Pooling, as_pooling, pooled
+
+Padding = int | Sequence[int | tuple[int, int]]
 
 
 @dataclass(frozen=True)
@@ -26,9 +30,10 @@ class Flattened(Op):
 class Pool(Stepwise):
     """Sum, mean or maximum over windows; made by `sum_pool`, `mean_pool` and `max_pool`."""
 
-    window: int | Shape
+    window: int | Shape | None
     strides: int | Shape | None
     how: str
+    padding: Padding
 
     @property
     def kind(self) -> str:  # type: ignore[override]
@@ -37,7 +42,7 @@ class Pool(Stepwise):
 
     def pooling(self, shape: Shape) -> Pooling:
         """The windows over inputs of this shape."""
-        return as_pooling(self.kind, shape, self.window, self.strides, self.how)
+        return as_pooling(self.kind, shape, self.window, self.strides, self.how, self.padding)
 
     def out_shape(self, *shapes: Shape) -> Shape:
         """The windows, and the channels."""
@@ -94,15 +99,18 @@ class Flatten(Stepwise):
 
 @explained
 def sum_pool(
-    window: int | tuple[int, int],
+    window: int | tuple[int, int] | None = None,
     *,
     strides: int | tuple[int, int] | None = None,
+    padding: Padding = 0,
 ) -> Pool:
     """Sum the spikes in each window, without a product; see `snnjax.pool_spikes`.
 
     Args:
-        window: height and width of a window, one number for both, or its length.
+        window: height and width of a window, one number for both, or its length; None for all pixels.
         strides: how far it is from one window to the next, likewise; None for windows side by side.
+        padding: pixels around the image that have no spikes: on every side, for each axis, or (before, after) for each.
+            A mean counts them, a maximum does not.
 
     Raises:
         ValueError: if a length is below 1; in a network, if a window does not fit into the image.
@@ -114,14 +122,15 @@ def sum_pool(
         >>> sum_pool(3, strides=1).out_shape((5, 4, 3))
         (3, 2, 3)
     """
-    return _pool("sum", window, strides)
+    return _pool("sum", window, strides, padding)
 
 
 @explained
 def mean_pool(
-    window: int | tuple[int, int],
+    window: int | tuple[int, int] | None = None,
     *,
     strides: int | tuple[int, int] | None = None,
+    padding: Padding = 0,
 ) -> Pool:
     """Average the spikes in each window, like `sum_pool`.
 
@@ -130,14 +139,15 @@ def mean_pool(
         >>> mean_pool(2).out_shape((5, 4, 3))
         (2, 2, 3)
     """
-    return _pool("mean", window, strides)
+    return _pool("mean", window, strides, padding)
 
 
 @explained
 def max_pool(
-    window: int | tuple[int, int],
+    window: int | tuple[int, int] | None = None,
     *,
     strides: int | tuple[int, int] | None = None,
+    padding: Padding = 0,
 ) -> Pool:
     """Take the maximum of each window, like `sum_pool`: of spikes, whether there is any.
 
@@ -148,7 +158,7 @@ def max_pool(
         >>> max_pool(3, strides=2).out_shape((7, 7, 4))
         (3, 3, 4)
     """
-    return _pool("max", window, strides)
+    return _pool("max", window, strides, padding)
 
 
 @explained
@@ -163,8 +173,13 @@ def flatten() -> Flatten:
     return Flatten()
 
 
-def _pool(how: str, window: Unchecked, strides: Unchecked) -> Pool:
+def _pool(how: str, window: Unchecked, strides: Unchecked, padding: Unchecked) -> Pool:
     for argument, sizes in (("window", window), ("strides", strides)):
         for size in sizes if isinstance(sizes, tuple) else () if sizes is None else (sizes,):
             check_integer(f"{how}_pool", argument, size, 1)
-    return Pool(window, strides, how)
+    around = tuple(map(_hashable, padding)) if isinstance(padding, list | tuple) else padding
+    return Pool(window, strides, how, around)
+
+
+def _hashable(pair: Unchecked) -> Any:
+    return tuple(pair) if isinstance(pair, list) else pair

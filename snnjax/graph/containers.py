@@ -339,7 +339,8 @@ def parallel(*, join: str | Block = "concatenate", **branches: Any) -> Parallel:
     """Run branches on the same signal and join their results.
 
     Args:
-        join: how, as in `blocks.join`: "concatenate", "add", "multiply" or "either"; or a block that receives them.
+        join: how, as in `blocks.join`: "concatenate", "add", "multiply", "either" or "iand"; or a block that
+            receives them.
         branches: blocks or lists of blocks by name; None passes the signal on.
 
     Raises:
@@ -372,8 +373,8 @@ def residual(
     Args:
         body: a block or a list of blocks.
         shortcut: what the signal passes on its way, such as a convolution of the strides and channels of the body.
-        join: "add" (an id that stands twice counts twice), "either", "multiply" or "concatenate"; or a block that
-            receives both.
+        join: "add" (an id that stands twice counts twice), "either", "multiply", "concatenate" or "iand" (spikes of the
+            shortcut where the body has none); or a block that receives both.
 
     Raises:
         ValueError: if body or shortcut are not blocks, or the join is unknown.

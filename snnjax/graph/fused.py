@@ -21,7 +21,7 @@ from snnjax.blocks.linear import rescaled
 from snnjax.graph.containers import Node
 from snnjax.graph.recurrence import Recurrence
 from snnjax.graph.segments import Fused, FusedLayer
-from snnjax.neurons._conversion import after_reset
+from snnjax.neurons._conversion import after_reset, carried, restored
 from snnjax.neurons._step import just_below
 from snnjax.ops._connection import DENSE
 from snnjax.ops._lif_network.fill import filled
@@ -105,7 +105,7 @@ class _Chain(NamedTuple):
         constants: LayerConstants = self.operands(layer.neuron)
         second = self.context.second_threshold.get(self.nodes[layer.neuron].name, constants.second_threshold)
         if self.op(layer.neuron).is_inclusive:
-            threshold = constants.glif.threshold.astype(self.state(layer.neuron).v.dtype)
+            threshold = constants.glif.threshold.astype(carried(self.state(layer.neuron))["v"].dtype)
             lower = just_below(threshold)
             constants = constants._replace(glif=constants.glif._replace(threshold=lower))
             if second is not None:  # it keeps its distance, as in the scan
@@ -150,9 +150,8 @@ class _Chain(NamedTuple):
 
     def layer_state(self, layer: FusedLayer, dtype: DTypeLike) -> LayerState:
         """The state of a layer in the form of the op, which carries spikes in the dtype of the weights."""
-        v, *second = self.state(layer.neuron)
         rows = None if layer.delay is None else self.state(layer.delay).pending.astype(dtype)
-        found = LayerState(v, second[0] if second else None, None, rows, None, None)
+        found = LayerState(**carried(self.state(layer.neuron)), spikes=None, pending=rows)
         if layer.recurrence is None:
             return found
         spikes = self.state(layer.recurrence.late).sent[0].astype(dtype)
@@ -221,7 +220,7 @@ def _layer_results(own: _Chain, chain: Fused, results: Any) -> dict[int, BlockRe
             v = after_reset(
                 cast(Any, own.nodes[layer.neuron].block).neuron, own.operands(layer.neuron).glif, v
             )
-        after = type(before)(*((v,) if last.w is None else (v, last.w)))
+        after = restored(before, last._replace(v=v))
         signal = None if spikes is None else shaped(spikes, own.shapes[layer.neuron][0])
         counted: Any = {"counts": results.counts[place], "dropped": results.dropped[place]}
         found[layer.neuron] = BlockResult(signal, after, **counted)

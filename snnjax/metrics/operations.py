@@ -303,6 +303,8 @@ def _joined(how: str, received: list[_Arriving], shapes: tuple[Shape, ...]) -> _
         most = sum(own.most * share for own, share in pairs) / sum(channels)
     elif how == "multiply":
         joined, most = functools.reduce(jnp.minimum, counts), min(own.most for own in received)
+    elif how == "iand":
+        joined, most = counts[1], received[1].most
     else:
         joined, most = functools.reduce(jnp.add, counts), sum(own.most for own in received)
     return _Arriving(joined.reshape(batch, -1), most, is_binary)

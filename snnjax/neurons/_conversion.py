@@ -7,9 +7,12 @@ import jax
 from jaxtyping import Array
 
 from snnjax._neuron_table import GLIFConstants
+from snnjax._types import State
 from snnjax.neurons._glif import GLIF
 from snnjax.neurons._neuron import Neuron, drawn
+from snnjax.neurons.refractory import RefractoryState, refractory_constants, wrapped_by
 from snnjax.ops._glif_step import align
+from snnjax.ops._lif_network.checks import LONGEST_PERIOD
 from snnjax.ops.spike import spike
 
 
@@ -28,6 +31,8 @@ def converted(neuron: Neuron) -> Converted | str:
     """The neuron without its conventions, or what differs."""
     if neuron.fused is not None:
         return Converted(neuron.fused, False, False)
+    if (wrapped := wrapped_by(neuron)) is not None:
+        return _refractory(*wrapped)
     form = neuron.glif
     is_replaced = any(own is not None for own in (neuron.integrate, neuron.fire, neuron.sequence))
     if form is None or is_replaced or neuron.is_graded:
@@ -49,6 +54,33 @@ def converted(neuron: Neuron) -> Converted | str:
     if is_immediate and _may_start_above(neuron, form):
         return "it may start above its threshold, which the op would reset"
     return Converted(GLIF(form.constants, form.reset, form.detach_reset), is_immediate, form.inclusive)
+
+
+def _refractory(neuron: Neuron, steps: int) -> Converted | str:
+    """A neuron with a refractory period."""
+    found = converted(neuron)
+    if isinstance(found, str):
+        return found
+    if found.is_immediate or wrapped_by(neuron) is not None or steps > LONGEST_PERIOD:
+        return "its refractory period is not that of the op"
+    constants = refractory_constants(found.form.constants, steps)
+    return found._replace(form=found.form._replace(constants=constants))
+
+
+def carried(state: State) -> dict[str, Any]:
+    """The state of a neuron by the names of `lif_network`'s, in the accumulation dtype."""
+    if isinstance(state, RefractoryState):
+        own = carried(state.neuron)
+        return {**own, "remaining": state.remaining.astype(own["v"].dtype)}
+    v, *second = state
+    return {"v": v, "w": second[0] if second else None}
+
+
+def restored(before: State, after: State) -> State:
+    """The state of a neuron in the form of the one `before`, from that of `lif_network`."""
+    if isinstance(before, RefractoryState):
+        return RefractoryState(restored(before.neuron, after), after.remaining.astype(before.remaining.dtype))
+    return type(before)(*(each for each in (after.v, after.w) if each is not None))
 
 
 def _may_start_above(neuron: Neuron, form: GLIF) -> bool:

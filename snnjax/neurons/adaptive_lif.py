@@ -33,7 +33,7 @@ def _constants(
 ) -> GLIFConstants:
     """The adaptation is the second state, which raises the threshold."""
     second = SecondState(adaptation_decay, w_jump=1 - adaptation_decay, threshold_coupling=strength)
-    return GLIFConstants(decay, threshold, gain_of(decay, normalize), second)
+    return GLIFConstants(decay, threshold, gain_of(decay, normalize), second_state=second)
 
 
 _MODEL = Model(

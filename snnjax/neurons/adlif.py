@@ -75,7 +75,7 @@ def _constants(
     low, high = stable_bounds(decay, w_decay, gain)
     membrane = within(upcast(membrane), jnp.minimum(low, given[0]), jnp.maximum(high, given[1]))
     second = SecondState(w_decay, w_membrane=membrane, w_jump=spike, v_coupling=-gain)
-    return GLIFConstants(decay, threshold, gain, second)
+    return GLIFConstants(decay, threshold, gain, second_state=second)
 
 
 _MODEL = Model("adlif", AdLIFParams, AdLIFState, PARAMETERS, _constants, ("normalize", "membrane_coupling"))

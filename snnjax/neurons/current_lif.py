@@ -36,7 +36,7 @@ def _constants(
     """The synaptic current is the second state, the only one that the inputs reach."""
     w_gain = gain_of(synapse_decay, normalize_synapse)
     second = SecondState(synapse_decay, w_gain=w_gain, v_coupling=gain_of(decay, normalize))
-    return GLIFConstants(decay, threshold, jnp.zeros_like(decay), second)
+    return GLIFConstants(decay, threshold, jnp.zeros_like(decay), second_state=second)
 
 
 _MODEL = Model(

@@ -1,6 +1,7 @@
 """An absolute refractory period for any neuron."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -8,6 +9,7 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Int
 
 from snnjax._check import check_integer, fail
+from snnjax._neuron_table import GLIFConstants
 from snnjax._types import Params, State
 from snnjax.neurons._neuron import Neuron, check_spiking, drawn, no_stats
 from snnjax.neurons._step import Bound
@@ -32,7 +34,8 @@ def refractory(neuron: Neuron, steps: int) -> Neuron:
     """Make a neuron that is silent for `steps` steps after each of its spikes.
 
     During the refractory period the neuron ignores its inputs, and its state does not change. Its reset, which belongs
-    to the step after the spike, therefore happens when the period is over.
+    to the step after the spike, therefore happens when the period is over. Layers of generalised LIF neurons
+    stay fused.
 
     Args:
         neuron: any spiking neuron.
@@ -74,6 +77,28 @@ def refractory(neuron: Neuron, steps: int) -> Neuron:
         per=neuron.per,
         levels=neuron.levels,
     )
+
+
+def wrapped_by(neuron: Neuron) -> tuple[Neuron, int] | None:
+    """The neuron that was made refractory, and its steps; None of one that was not, or was changed since."""
+    own = neuron.integrate, neuron.fire
+    if not all(isinstance(each, Bound) for each in own) or neuron.sequence is not None:
+        return None
+    integrate, fire = cast(tuple[Bound, Bound], own)
+    if (integrate.func, fire.func) != (_integrate, _fire):
+        return None
+    return integrate.keywords["neuron"], fire.keywords["steps"]
+
+
+def refractory_constants(inner: Callable[[Any], GLIFConstants], steps: int) -> Callable[..., GLIFConstants]:
+    """What makes the constants of a generalised LIF neuron, with a refractory period."""
+    return Bound(_constants, inner=inner, steps=steps)
+
+
+def _constants(
+    params: RefractoryParams, *, inner: Callable[[Any], GLIFConstants], steps: int
+) -> GLIFConstants:
+    return inner(params.neuron)._replace(refractory=jnp.asarray(steps, jnp.int32))
 
 
 def _inner_surrogate(neuron: Neuron) -> Surrogate | None:

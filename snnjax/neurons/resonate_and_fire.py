@@ -47,7 +47,7 @@ def _constants(decay: Array, frequency: Array, threshold: Array, *, reset: str) 
         w_jump=upcast(threshold) * bend if reset == "subtract" else None,
         v_coupling=jnp.ones_like(decay),
     )
-    return GLIFConstants(decay, threshold, -sine, second)
+    return GLIFConstants(decay, threshold, -sine, second_state=second)
 
 
 _MODEL = Model(

@@ -50,7 +50,7 @@ def _constants(
     second = SecondState(
         w_decay, w_membrane=(1 - w_decay) * a, w_jump=(1 - w_decay) * (b - removed), v_coupling=-gain
     )
-    return GLIFConstants(decay, threshold, gain, second)
+    return GLIFConstants(decay, threshold, gain, second_state=second)
 
 
 _MODEL = Model(

@@ -173,10 +173,13 @@ def _pool(graph: _Graph, node: Node, signal: _Written) -> _Written:
             "Replace it."
         )
     make, window = nir.AvgPool2d if pooling.how == "mean" else nir.SumPool2d, np.array(pooling.window)
-    about = written(_facts(node, signal))
-    made = make(
-        kernel_size=window, stride=np.array(pooling.strides), padding=np.zeros(2, int), metadata=about
-    )
+    if any(low != high for low, high in pooling.padding):
+        fail(
+            f"to_nir: `network` must pad both sides alike, got {pooling.padding} in {node.name!r}. Pad them so."
+        )
+    fields = {"stride": pooling.strides, "padding": [low for low, _ in pooling.padding]}
+    arrays = {name: np.array(values) for name, values in fields.items()}
+    made = make(kernel_size=window, **arrays, metadata=written(_facts(node, signal)))
     return _Written((graph.add(node.name, made, signal.names),), Layout.of(pooling.out_shape))
 
 

@@ -168,16 +168,17 @@ def pool_of(step: Step, signal: Signal) -> tuple[Pool, Layout, np.ndarray | None
     shape = _image(step, signal, 3)
     window, strides = (_pair(step, field) for field in ("kernel_size", "stride"))
     padding = integers(step.name, step.node, "padding", 2, 0)
-    if padding != (0, 0):
-        fail(
-            f"from_nir: `graph` must pool windows without padding in {step.name}, got {padding}. "
-            "Write a convolution."
-        )
-    if any(size > length for size, length in zip(window, shape, strict=False)):
-        expected = f"have windows in {step.name} of at most {shape[:2]}"
+    if any(number >= size for number, size in zip(padding, window, strict=True)):
+        expected = f"pad windows in {step.name} by less than their size, {window}"
+        fail(f"from_nir: `graph` must {expected}, got {padding}. Pad less.")
+    padded = tuple(length + 2 * number for length, number in zip(shape, padding, strict=False))
+    if any(size > length for size, length in zip(window, padded, strict=True)):
+        expected = f"have windows in {step.name} of at most {padded}"
         fail(f"from_nir: `graph` must {expected}, got {window}. Pool less.")
     make = mean_pool if step.kind == "AvgPool2d" else sum_pool
-    block = make(window, strides=None if strides == window else strides)
+    block = make(
+        window, strides=None if strides == window else strides, padding=padding if any(padding) else 0
+    )
     made = block.out_shape(shape)
     if signal.factor is None:
         return block, Layout.of(made), None

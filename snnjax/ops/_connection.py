@@ -112,7 +112,10 @@ class Connection:
         return rows if self.pooling is None else self.pooling.pool(upcast(rows))
 
     def current(self, rows: Array, weights: Weights, guard: Guard = without_zeros) -> Array:
-        """The current of dense rows ``[rows, inputs]``, in the accumulation dtype."""
+        """The current of dense rows ``[rows, inputs]``, in the accumulation dtype.
+
+        Without parts they may have several axes in place of `rows`, here and in `backward`.
+        """
         pooled = self.pool(rows)
         if self.convolution is None:
             return dense_product(pooled, weights, guard)
@@ -132,7 +135,8 @@ class Connection:
             if self.rounds_cotangents and self.exact_within == 0:
                 carried = (g.astype(jnp.bfloat16), weights.astype(jnp.bfloat16))
             g_pooled = jnp.matmul(carried[0], carried[1].T, preferred_element_type=g.dtype)
-            g_weights = upcast(pooled).T @ g
+            axes = tuple(range(g.ndim - 1))
+            g_weights = jnp.tensordot(upcast(pooled), g, (axes, axes))
         else:
             g_pooled = self.convolution.transpose_inputs(weights, g)
             g_weights = self.convolution.transpose_weights(pooled, g)

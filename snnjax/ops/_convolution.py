@@ -1,5 +1,6 @@
 """`Convolution`: the static geometry of a convolution over flat neurons."""
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -261,17 +262,29 @@ def _pairs(
     return padding
 
 
-def checked_padding(op: str, padding: Unchecked, space: int) -> str | Sequence[Any]:
+def checked_padding(op: str, padding: Unchecked, space: int) -> str | tuple[tuple[int, int], ...]:
     """The padding of so many axes, "same", "valid" or a tuple of pairs, after checking it."""
     if isinstance(padding, str) and padding.lower() in ("same", "valid"):  # "SAME" is JAX's spelling
         return padding.lower()
-    good = isinstance(padding, Sequence) and not isinstance(padding, str) and len(padding) == space
-    good = good and all(isinstance(pair, Sequence) and len(pair) == 2 for pair in padding)
-    if not good:
-        pairs = "a tuple of one pair" if space == 1 else "a tuple of two pairs"
-        hint = f"Pass the zeros before and after each axis, such as {((1, 1),) * space}"
-        fail(f"{op}: `padding` must be 'same', 'valid' or {pairs} of integers, got {padding!r}. {hint}.")
-    for pair in padding:
-        for number in pair:
-            check_integer(op, "padding", number, 0)
-    return tuple((int(low), int(high)) for low, high in padding)
+    pairs = padding_pairs(padding, space)
+    if pairs is None:
+        each = "an integer" if space == 1 else "two integers"
+        hint = (
+            f"Pass the zeros on both sides of each axis, such as 1, or before and after, {((1, 1),) * space}"
+        )
+        fail(
+            f"{op}: `padding` must be 'same', 'valid', {each} or pairs of integers, got {padding!r}. {hint}."
+        )
+    for number in itertools.chain(*pairs):
+        check_integer(op, "padding", number, 0)
+    return tuple((int(low), int(high)) for low, high in pairs)
+
+
+def padding_pairs(padding: Unchecked, space: int) -> list[Any] | None:
+    """One number for all sides, one for each axis, or a pair for each axis, as pairs; None if it is none of these."""
+    sides = (
+        list(padding) if isinstance(padding, Sequence) and not isinstance(padding, str) else [padding] * space
+    )
+    pairs = [list(side) if isinstance(side, Sequence) else [side, side] for side in sides]
+    good = len(pairs) == space and all(len(pair) == 2 for pair in pairs)
+    return pairs if good and not isinstance(padding, str) else None

@@ -59,6 +59,8 @@ class LIFLayer(NamedTuple):
     # Of each recurrent synapse, as `recurrent`: in place of `recurrent_delays`, and likewise with a `max_delay` of
     # `recurrent_connection`. A spike is split between two steps as in `delayed_spike_matmul`.
     synaptic_delays: Float[Array, "..."] | None = None
+    # Whole steps after a spike in which a neuron stays as it is, a scalar or [neurons]; None for none
+    refractory: Integer[ArrayLike, "..."] | None = None
 
 
 @explained
@@ -122,9 +124,11 @@ def lif_network(
     where a prime marks the previous step, :math:`s'` are the true spikes, :math:`\bar s` those in the layer's list of
     `capacity` slots (see `select_spikes`), :math:`x` the inputs or the :math:`\bar s` of the layer below, the reset is
     that of `lif_step`, :math:`\alpha` is `decay`, :math:`g` is `gain`, :math:`\theta` is `threshold`, and `SecondState`
-    names the other constants. A reset subtracts the raised threshold, and the second threshold is raised with it. The
-    result equals the composition of the single ops. Its derivative is back-propagation through time with the surrogate
-    at the listed neurons, and at all neurons through ``w_jump``. Without capacity every neuron receives its gradient.
+    names the other constants. In the `refractory` steps after a spike, :math:`v` and :math:`w` stay as they are, and
+    :math:`s` is 0: the reset follows when the period is over. A reset subtracts the raised threshold, and the second
+    threshold is raised with it. The result equals the composition of the single ops. Its derivative is back-propagation
+    through time with the surrogate at the listed neurons, and at all neurons through ``w_jump``. Without capacity every
+    neuron receives its gradient.
 
     Args:
         inputs: spikes or currents ``[time, batch, inputs]`` of any numeric dtype, or `SparseSpikes` with the leading
@@ -318,6 +322,7 @@ def _state_of(
             pending=None if longest is None else pending(layer, longest),
             earlier_spikes=fed_back(layer, recurrent + 1, dtype) if earlier else None,
             arriving=fed_back(layer, recurrent, accumulation_dtype(dtype)) if arriving else None,
+            remaining=None if layer.refractory is None else membranes(layer),
         )
 
     return LIFNetworkState(

@@ -17,7 +17,7 @@ from snnjax._check import check_choice, check_integer, check_real_array, fail, p
 from snnjax._sharding import gathered
 from snnjax._sparse_spikes import SparseSpikes, check_spikes, gather, in_range, scatter, values_of
 from snnjax._types import Signal, Unchecked, id_dtype, upcast
-from snnjax.ops._convolution import tuple_words
+from snnjax.ops._convolution import padding_pairs, tuple_words
 
 # What is made of the spikes of a window, and the word for several of them.
 POOLS = {"sum": "sums", "mean": "means", "max": "maxima"}
@@ -32,12 +32,16 @@ class Pooling:
     window: tuple[int, ...]  # height and width of a window, or its length
     strides: tuple[int, ...]  # from one window to the next
     how: str  # one of POOLS
+    padding: tuple[tuple[int, int], ...]  # pixels before and after the image that have no spikes
 
     @property
     def out_shape(self) -> tuple[int, ...]:
         """The output shape, which is the windows per axis, and the channels."""
-        axes = zip(self.shape[:-1], self.window, self.strides, strict=True)
-        return (*((length - size) // stride + 1 for length, size, stride in axes), self.shape[-1])
+        axes = zip(self.shape[:-1], self.padding, self.window, self.strides, strict=True)
+        return (
+            *((length + sum(around) - size) // stride + 1 for length, around, size, stride in axes),
+            self.shape[-1],
+        )
 
     @property
     def num_inputs(self) -> int:
@@ -56,21 +60,28 @@ class Pooling:
 
     @property
     def is_adjacent(self) -> bool:
-        """Whether windows lie side by side, so that a pixel is in at most one."""
-        return self.strides == self.window
+        """Whether windows lie side by side, so that a pixel is in at most one, from the first pixel on."""
+        return self.strides == self.window and not self.is_padded
+
+    @property
+    def is_padded(self) -> bool:
+        """Whether windows reach beyond the image."""
+        return any(map(any, self.padding))
 
     @property
     def words(self) -> str:
         """A short description, for `snnjax info` and errors."""
         size = "x".join(map(str, self.window))
-        steps = "" if self.is_adjacent else f" every {'x'.join(map(str, self.strides))}"
-        return f"{POOLS[self.how]} over {size}{steps}"
+        steps = "" if self.strides == self.window else f" every {'x'.join(map(str, self.strides))}"
+        return f"{POOLS[self.how]} over {size}{steps}{', padded' if self.is_padded else ''}"
 
     @property
     def obstacle(self) -> str | None:
         """Why `lif_network` does not pool like this, or None."""
         if self.how == "max":
             return "maximum pools"
+        if self.is_padded:
+            return "windows with padding"
         return None if self.is_adjacent else "windows that are not adjacent"
 
     def then(self, after: "Pooling") -> "Pooling | None":
@@ -85,12 +96,13 @@ class Pooling:
         rest = ids.astype(jnp.int32)
         rest, channel = rest // self.shape[-1], rest % self.shape[-1]
         place, stride, is_used = channel[..., None], self.shape[-1], in_range(ids, self.num_inputs)[..., None]
-        axes = zip(self.shape[:-1], self.window, self.strides, self.out_shape[:-1], strict=True)
-        for length, size, step, windows in reversed(list(axes)):
-            index, rest = rest % length, rest // length
+        before = (low for low, _ in self.padding)
+        axes = zip(self.shape[:-1], before, self.window, self.strides, self.out_shape[:-1], strict=True)
+        for length, low, size, step, windows in reversed(list(axes)):
+            index, rest = rest % length + low, rest // length
             # The last window that begins at or before the pixel, and those before it that may still reach it.
-            before = jax.lax.broadcasted_iota(jnp.int32, (*ids.shape, -(-size // step)), ids.ndim)
-            own = (index // step)[..., None] - before
+            earlier = jax.lax.broadcasted_iota(jnp.int32, (*ids.shape, -(-size // step)), ids.ndim)
+            own = (index // step)[..., None] - earlier
             there = (own >= 0) & (own < windows) & (index[..., None] - own * step < size)
             place = (place[..., None, :] + (own * stride)[..., None]).reshape(*ids.shape, -1)
             is_used = (is_used[..., None, :] & there[..., None]).reshape(*ids.shape, -1)
@@ -110,7 +122,7 @@ class Pooling:
                 join,
                 (1, *self.window, 1),
                 (1, *self.strides, 1),
-                "VALID",
+                ((0, 0), *self.padding, (0, 0)),
             )
         pooled = pooled * jnp.asarray(self.scale, pooled.dtype) if self.how == "mean" else pooled
         return pooled.reshape(*axes, self.num_outputs)
@@ -167,6 +179,7 @@ def pool_spikes(
     shape: Sequence[int],
     strides: int | Sequence[int] | None = None,
     how: str = "sum",
+    padding: int | Sequence[int | tuple[int, int]] = 0,
 ) -> SparseSpikes | Shaped[Array, "*axes outputs"]:
     """Sum or average spikes over the windows of an image, or take their maximum.
 
@@ -189,9 +202,11 @@ def pool_spikes(
         shape: (height, width, channels) of the image, or (length, channels), as for `spike_conv`.
         strides: how far it is from one window to the next, likewise; None for windows side by side.
         how: "sum", "mean" or "max".
+        padding: pixels around the image that have no spikes: on every side, for each axis, or (before, after) for each.
+            A mean counts them, a maximum does not.
 
     Raises:
-        ValueError: if the shape or the window does not fit, `how` is unknown, or for the mean of integers.
+        ValueError: if the shape, the padding or the window does not fit, `how` is unknown, or for the mean of integers.
 
     Example:
         >>> import jax.numpy as jnp
@@ -205,7 +220,7 @@ def pool_spikes(
         >>> pool_spikes(SparseSpikes.from_ids(jnp.array([0, 3, 7]), num_neurons=8), 2, shape=(2, 4, 1)).ids
         Array([0, 1, 1], dtype=uint16)
     """
-    pooling = as_pooling("pool_spikes", shape, window, strides, how)
+    pooling = as_pooling("pool_spikes", shape, window, strides, how, padding)
     lists = isinstance(spikes, SparseSpikes)
     if lists:
         check_spikes("pool_spikes", "spikes", spikes)
@@ -234,20 +249,38 @@ def pooled(pooling: Pooling, spikes: Signal) -> Signal:
     return found.astype(spikes.dtype) if pooling.how == "max" else found
 
 
-def as_pooling(op: str, shape: Sequence[int], window: Unchecked, strides: Unchecked, how: str) -> Pooling:
-    """The checked geometry."""
+def as_pooling(
+    op: str, shape: Sequence[int], window: Unchecked, strides: Unchecked, how: str, padding: Unchecked = 0
+) -> Pooling:
+    """The checked geometry; no window is all pixels."""
     shape = tuple(shape)
     check_image(op, shape)
     check_choice(op, "how", how, tuple(POOLS))
-    sizes = _sizes(op, "window", window, len(shape) - 1)
-    steps = sizes if strides is None else _sizes(op, "strides", strides, len(shape) - 1)
-    for size, length in zip(sizes, shape[:-1], strict=True):
-        if size > length:
+    space = len(shape) - 1
+    sizes = shape[:-1] if window is None else _sizes(op, "window", window, space)
+    steps = sizes if strides is None else _sizes(op, "strides", strides, space)
+    around = _around(op, padding, sizes)
+    for size, length, pair in zip(sizes, shape[:-1], around, strict=True):
+        if size > length + sum(pair):
             actual = list(sizes)
             fail(
                 f"{op}: `window` must fit into the image, {list(shape)}, got {actual}. Choose a smaller one."
             )
-    return Pooling(shape, sizes, steps, how)
+    return Pooling(shape, sizes, steps, how, around)
+
+
+def _around(op: str, padding: Unchecked, window: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+    """The pixels before and after each axis, fewer than a window has, so that each window holds some of the image."""
+    pairs = padding_pairs(padding, len(window))
+    if pairs is None:
+        hint = "Pass the pixels on every side, such as 1"
+        fail(f"{op}: `padding` must be an integer, or one or a pair for each axis, got {padding!r}. {hint}.")
+    for pair, size in zip(pairs, window, strict=True):
+        for number in pair:
+            if check_integer(op, "padding", number, 0) >= size:
+                hint = "Pad less, or choose a larger window"
+                fail(f"{op}: `padding` must be less than the window, {list(window)}, got {number}. {hint}.")
+    return tuple((int(low), int(high)) for low, high in pairs)
 
 
 def _sizes(op: str, argument: str, value: Unchecked, space: int) -> tuple[int, ...]:

@@ -182,6 +182,23 @@ def cap_by_ranks(v: Array, spikes: Array, near: Array, capacity: int) -> tuple[A
     return spikes & kept, near & kept
 
 
+def cap_by_lists(v: Array, threshold: Array, second_threshold: Array, capacity: int) -> Array:
+    """The mask ``[rows, neurons]`` of the neurons in the lists of `select_spikes`, which a platform's kernels make."""
+    selection = Selection(capacity, as_surrogate("select_spikes", "superspike"))  # of which nothing is read
+    lists: Any = _select_spikes(Operands(v, threshold, second_threshold), selection, None)
+    return scatter(lists.ids, jnp.ones(lists.ids.shape, v.dtype), v.shape[-1]) > 0
+
+
+def is_overfull(listed: Array, capacity: int) -> Array:
+    """Whether more than `capacity` neurons of a row are true in the mask ``[rows, neurons]``, one bool.
+
+    Where there is a matrix unit, a product with ones counts fastest.
+    """
+    ones = jnp.ones((listed.shape[-1], 1), jnp.float16)
+    counts = jnp.matmul(listed.astype(jnp.float16), ones, preferred_element_type=jnp.float32)
+    return any_group(jnp.max(counts, initial=0) > capacity)
+
+
 def _in_order(x: Array) -> Array:
     """Integers in the order of floating-point numbers, in which -0 is smaller than 0."""
     bits = jax.lax.bitcast_convert_type(x, jnp.int32 if x.dtype == jnp.float32 else jnp.int64)

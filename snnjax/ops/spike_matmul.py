@@ -110,6 +110,11 @@ def of_tested_weights(multiply: Callable[[Array, Array], Array], dense: Array, w
     return jax.lax.cond(any_group(~jnp.isfinite(weights)), by_parts, multiply, dense, weights)
 
 
+def untested(multiply: Callable[[Array, Array], Array], dense: Array, weights: Array) -> Array:
+    """The same of finite weights; of others an entry of 0 adds a NaN, as in any product of matrices."""
+    return multiply(dense, weights)
+
+
 def _without_zeros_not_finite(
     multiply: Callable[[Array, Array], Array], dense: Array, weights: Array
 ) -> Array:
@@ -128,7 +133,7 @@ def _without_zeros_not_finite(
     return jnp.where(count(dense != 0, jnp.isnan(weights)) > 0, jnp.nan, out)
 
 
-# `without_zeros` or `of_tested_weights`
+# `without_zeros`, `of_tested_weights` or `untested`
 Guard = Callable[[Callable[[Array, Array], Array], Array, Array], Array]
 
 

@@ -36,6 +36,7 @@ NEURONS = {
 LOSSES = {
     "cross_entropy_sum": (losses.cross_entropy_sum, "sum", False),
     "cross_entropy_max": (losses.cross_entropy_max, "max", False),
+    "temporal_efficient": (losses.temporal_efficient, "sum", False),
     "cross_entropy_steps": (losses.cross_entropy_steps, "steps", False),
     "cross_entropy_count": (losses.cross_entropy_count, "sum", True),
     "time_to_first_spike": (losses.time_to_first_spike, "first_spike", True),

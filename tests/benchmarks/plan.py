@@ -72,16 +72,6 @@ class Plan:
     activities: tuple[float, ...] = (0.01, 0.05, 0.1)
     ipus: tuple[int, ...] = (1, 4, 16)
     tiles: int = 1472
-    # Sparse beside dense there: (width, batch), time steps, activities of inputs and layers.
-    beside: tuple[tuple[int, int], ...] = (
-        *((width, 16) for width in (256, 512, 1024, 2048, 4096)),
-        *((1024, batch) for batch in (1, 64, 256)),
-        *((width, 4) for width in (256, 512, 1024, 2048)),
-        *((width, 64) for width in (256, 512, 2048)),
-    )
-    beside_steps: int = 32
-    beside_activities: tuple[float, ...] = (0.005, 0.01, 0.02, 0.05, 0.1)
-
     # Pipelines there: IPUs, pieces of the batch, stages on an IPU.
     pipelines: tuple[tuple[Workload, int, int, int], ...] = (
         (stacked(8, 1024, batch=1024), 4, 8, 1),
@@ -130,9 +120,6 @@ def quick(peers: tuple[str, ...] = ()) -> Plan:
         activities=(0.1,),
         ipus=(1, 2),
         tiles=16,
-        beside=((24, 2),),
-        beside_steps=4,
-        beside_activities=(0.1,),
         pipelines=((stacked(2, 16, batch=8, steps=3, rate=0.25), 2, 4, 1),),
         exact=_QUICK,
         swept=_QUICK,

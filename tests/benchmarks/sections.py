@@ -313,23 +313,6 @@ def on_ipus(plan: Plan) -> Iterator[Table]:
     )
 
 
-def beside(plan: Plan) -> Iterator[Table]:
-    """The IPU Model: sparse networks beside dense ones on the matrix unit, by width and batch."""
-    from tests.benchmarks.devices import beside_dense
-
-    for kind in ("feed-forward", "recurrent"):
-        cells: Cells = {}
-        for width, batch in plan.beside:
-            announce(f"sparse beside dense, {kind}, {width}, batch {batch}, on the IPU Model")
-            workload = beside_dense.of_size(width, batch, kind == "recurrent", plan.beside_steps)
-            answer = process.ask(
-                functools.partial(fresh.beside_dense, workload, plan.tiles, plan.beside_activities)
-            )
-            cells.update({(workload.name, name): [value] for name, value in answer.items()})
-        title = f"Sparse beside dense, {kind}, IPU Model ({fresh.IPU_VERSION}), forward and backward"
-        yield Table(title, cells, "width, batch", unit="cycles of a time step")
-
-
 def pipelines(plan: Plan) -> Iterator[Table]:
     """The IPU Model: a training step as a pipeline."""
     for workload, ipus, pieces, rounds in plan.pipelines:
@@ -364,6 +347,5 @@ SECTIONS: dict[str, Callable[[Plan], Iterator[Table]]] = {
     "start": start,
     "forms": forms,
     "ipu": on_ipus,
-    "beside": beside,
     "pipeline": pipelines,
 }

@@ -51,7 +51,7 @@ ROUNDED_ONCE = 1e-5
 ROUNDING = 1e-6
 # Adds nothing to the variances of norms, which are powers of four, in any dtype.
 EPSILON = 2.0**-80
-JOINS = "add", "either", "multiply", "concatenate"
+JOINS = "add", "either", "multiply", "concatenate", "iand"
 # Gradients beyond half of what float16 holds are not compared.
 LARGEST = {"float16": 3e4}
 PATHS = None, "reference", "composed"

@@ -95,18 +95,21 @@ def test_batch_norm_keeps_its_statistics_where_there_are_no_steps(frozen: bool) 
         chex.assert_trees_all_equal(after or stats, stats)
 
 
-def test_layer_norm_is_one_of_each_sample_and_step() -> None:
-    block, x = blocks.layer_norm(), np.random.default_rng(0).normal(size=(STEPS, BATCH, 3, 2, 5))
-    scale, bias = np.linspace(0.5, 2, 5), np.linspace(-1, 1, 5)
-    mean, deviation = np.mean(x, (2, 3, 4), keepdims=True), np.std(x, (2, 3, 4), keepdims=True)
-    expected = scale * (x - mean) / deviation + bias
+@pytest.mark.parametrize("groups", [1, 2, 6])
+def test_layer_and_group_norms_are_those_of_each_sample_and_step(groups: int) -> None:
+    block = blocks.layer_norm() if groups == 1 else blocks.group_norm(groups)
+    x = np.random.default_rng(0).normal(size=(STEPS, BATCH, 3, 2, 6))
+    scale, bias = np.linspace(0.5, 2, 6), np.linspace(-1, 1, 6)
+    apart = [each - np.mean(each, (2, 3, 4), keepdims=True) for each in np.split(x, groups, -1)]
+    normal = [each / np.sqrt(np.var(each, (2, 3, 4), keepdims=True) + 1e-5) for each in apart]
+    expected = scale * np.concatenate(normal, -1) + bias
     params, x = (
         NormParams(jnp.asarray(scale, jnp.float32), jnp.asarray(bias, jnp.float32)),
         jnp.asarray(x, jnp.float32),
     )
     for train in (False, True):
         context = Context(train=train)
-        found = block.apply(params, None, None, x, shapes=((3, 2, 5),), context=context).signal
+        found = block.apply(params, None, None, x, shapes=((3, 2, 6),), context=context).signal
         np.testing.assert_allclose(found, expected, atol=1e-4)
     assert not block.needs_all_steps(True)
 
@@ -446,6 +449,9 @@ X = jnp.zeros((STEPS, BATCH, 4))
 TRY = "Try its default."
 REFUSED = {
     f"batch_norm: `scale` must be a number above 0, got 0.0. {TRY}": lambda: blocks.batch_norm(scale=0.0),
+    "group_norm: `groups` must divide the channels, 6, got 4. Choose a divisor.": lambda: blocks.group_norm(
+        4
+    ).out_shape((3, 6)),
     f"layer_norm: `epsilon` must be a number above 0, got inf. {TRY}": lambda: blocks.layer_norm(
         epsilon=float("inf")
     ),

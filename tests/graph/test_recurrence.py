@@ -235,7 +235,7 @@ def test_only_the_nodes_of_a_loop_run_step_by_step() -> None:
 def test_lists_that_return_are_those_of_dense_spikes() -> None:
     """Of a scanned layer with synapses, all of whose spikes fit into its lists."""
     few = snnjax.sparse(HIDDEN, fan_in=2, bias=False)
-    neuron = neurons.refractory(neurons.lif(0.8, 0.3), steps=1)
+    neuron = neurons.lif(0.8, 0.3, reset_time="after_decay")
     listed, dense = (
         snnjax.network(
             INPUTS,

@@ -169,10 +169,8 @@ def test_a_network_says_which_path_each_block_takes() -> None:
         "alone: layer_1/connection (no neurons follow it in a way that the fused op knows)",
         "loop: layer_1/late > layer_1/recurrent > layer_1/join > layer_1/neuron "
         "(lif with reset_time='after_decay': its reset follows the decay)",
-        "fused: layer_2/connection > layer_2/neuron",
-        "alone: layer_3/connection (no neurons follow it in a way that the fused op knows)",
-        "alone: layer_3/neuron (refractory lif is not a generalised LIF neuron)",
-        "fused: layer_4/connection > layer_4/neuron > readout/connection > readout/neuron",
+        "fused: layer_2/connection > layer_2/neuron > layer_3/connection > layer_3/neuron > layer_4/connection "
+        "> layer_4/neuron > readout/connection > readout/neuron",
     ]
 
 

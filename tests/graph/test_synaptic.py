@@ -125,7 +125,7 @@ def test_spikes_are_fed_back_for_as_many_steps_as_they_take(
     kind: str, capacity: int | None, scanned: bool
 ) -> None:
     """Value and gradients with `min_delay`, of a run that is cut at other steps, are those without it."""
-    neuron = neurons.refractory(neurons.lif(), steps=1) if scanned else neurons.lif()
+    neuron = neurons.lif(reset_time="after_decay") if scanned else neurons.lif()
     nets = [
         network(snnjax.dense(HIDDEN), neuron=neuron, recurrent=feedback_of(kind, least), capacity=capacity)
         for least in (2, 0)

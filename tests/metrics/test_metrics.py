@@ -192,7 +192,8 @@ def test_synaptic_operations_behind_a_pool_count_spikes(pool) -> None:
 
 
 @pytest.mark.parametrize(
-    "join, arriving, everywhere", [("add", 8, 4), ("either", 8, 4), ("multiply", 2, 2), ("concatenate", 8, 4)]
+    "join, arriving, everywhere",
+    [("add", 8, 4), ("either", 8, 4), ("multiply", 2, 2), ("concatenate", 8, 4), ("iand", 4, 2)],
 )
 def test_synaptic_operations_behind_a_join_count_the_spikes_of_both(
     join: str, arriving: int, everywhere: int

@@ -332,7 +332,9 @@ def test_step_computes_its_constants_once(name: str) -> None:
 def test_constants_of_another_shape_are_refused(name: str, shape: tuple[int, ...]) -> None:
     """Those that would broadcast along the batch are, too: the fused op takes none of them."""
     half = jnp.array(0.5)
-    constants = neurons.GLIFConstants(half, half, half, neurons.SecondState(half, half, half, half))
+    constants = neurons.GLIFConstants(
+        half, half, half, second_state=neurons.SecondState(half, half, half, half)
+    )
     where = constants if name in constants._fields else constants.second_state
     assert where is not None
     wrong = where._replace(**{name: jnp.zeros(shape)})

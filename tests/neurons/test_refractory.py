@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+from typing import Any
 
 import chex
 import jax
@@ -11,10 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snnjax import layer, leaky_readout, network, neurons
-from snnjax._types import Params
+from snnjax import Network, dense, layer, leaky_readout, network, neurons
+from snnjax._types import Params, State
 from snnjax.surrogates import as_surrogate, superspike
 from tests.neurons.models import unroll
+from tests.numbers import assert_close
 
 KEY = jax.random.key(0)
 
@@ -113,6 +115,56 @@ def test_smooth_networks_are_finite(capacity: int | None) -> None:
         return jnp.sum(output.output), output
 
     chex.assert_tree_all_finite(run(params))
+
+
+ATTACHED: dict[str, Any] = {"learn_decay": True, "learn_threshold": True, "detach_reset": False}
+LAYERS: dict[str, Any] = {
+    "lif": lambda: (neurons.lif((0.6, 0.9), 0.4, **ATTACHED), {}),
+    "lists of adlif": lambda: (neurons.adlif(0.8, 0.3), {"capacity": 6}),
+    "adaptive threshold, recurrent": lambda: (
+        neurons.adaptive_lif(0.8, 0.3, reset="zero", learn_adaptation=True),
+        {"recurrent": dense(WIDTH, bias=False)},
+    ),
+}
+WIDTH = 9
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_fused_layers_are_those_of_the_neurons_own_functions(name: str) -> None:
+    """Of a neuron given by its functions, which is scanned: from a state in a period, in chunks, with lengths."""
+    plain, options = LAYERS[name]()
+    by_functions = dataclasses.replace(plain, integrate=plain.advance)
+    fused, scanned = (
+        network(5, [layer(WIDTH, neurons.refractory(each, 2), **options)], leaky_readout(2))
+        for each in (plain, by_functions)
+    )
+    assert "fused: layer_0/connection" in fused.paths and "fused: layer_0" not in scanned.paths
+    params = fused.init(KEY)
+    inputs = 2 * jnp.asarray(jax.random.bernoulli(KEY, 0.6, (19, 4, 5)), jnp.float32)
+    state = jax.tree.map(lambda leaf: leaf + jnp.ones((), leaf.dtype), fused.initial_state(params, 4))
+
+    @functools.partial(jax.jit, static_argnums=3)
+    @functools.partial(jax.grad, argnums=(0, 1, 2), has_aux=True, allow_int=True)
+    def run(params: Params, state: State, inputs: jax.Array, net: Network):
+        results = net.apply(params, state, inputs, lengths=jnp.array([19, 0, 7, 12]), chunk=8)
+        output, last = results
+        floats = [leaf for leaf in jax.tree.leaves(last) if jnp.issubdtype(leaf.dtype, jnp.floating)]
+        return sum(jnp.sum(leaf**2) for leaf in [output.output, *output.activity.values(), *floats]), results
+
+    (found, results), (wanted, expected) = (run(params, state, inputs, net) for net in (fused, scanned))
+    chex.assert_trees_all_close(results, expected, rtol=1e-5, atol=1e-6)
+    assert 0.05 < float(jnp.mean(results[0].activity["layer_0/neuron"])) < 0.34
+    found, wanted = (
+        [leaf for leaf in jax.tree.leaves(each) if leaf.dtype == jnp.float32] for each in (found, wanted)
+    )
+    assert_close(found, wanted, rtol=1e-4, of_largest=1e-5)  # sums of some hundred products, in another order
+
+
+def test_long_periods_are_counted_in_integers() -> None:
+    """Float32 does not hold every whole number above the longest fused one."""
+    for steps, path in ((1 << 24, "fused: layer_0/connection"), ((1 << 24) + 1, "alone: layer_0/neuron")):
+        net = network(5, [layer(3, neurons.refractory(neurons.lif(), steps))], leaky_readout(2))
+        assert path in net.paths
 
 
 def test_only_spiking_neurons_have_a_period() -> None:

@@ -15,28 +15,38 @@ from snnjax import SparseSpikes, pool_spikes
 from snnjax._types import Signal
 from tests.numbers import assert_close, dyadic
 
-# (shape, window, strides): side by side, left over at the edges, overlapping, with gaps, one dimension.
+# (shape, window, strides, padding): side by side, left over at the edges, overlapping, gaps, one dimension, padded.
 WINDOWS = (
-    ((6, 4, 3), 2, None),
-    ((7, 5, 2), (3, 2), None),
-    ((9, 2), 4, None),
-    ((7, 6, 2), 3, 2),
-    ((5, 6, 1), (2, 3), (3, 1)),
-    ((8, 2), 3, 1),
-    ((5, 5, 1), (1, 5), 4),
+    ((6, 4, 3), 2, None, 0),
+    ((7, 5, 2), (3, 2), None, 0),
+    ((9, 2), 4, None, 0),
+    ((7, 6, 2), 3, 2, 0),
+    ((5, 6, 1), (2, 3), (3, 1), 0),
+    ((8, 2), 3, 1, 0),
+    ((5, 5, 1), (1, 5), 4, 0),
+    ((6, 6, 2), 3, 2, 1),
+    ((5, 4, 2), 2, None, ((1, 0), (0, 1))),
+    ((7, 1), 3, 2, ((2, 1),)),
+    ((4, 5, 1), (5, 3), 1, (2, 0)),
 )
-each_window = pytest.mark.parametrize("shape, window, strides", WINDOWS)
+each_window = pytest.mark.parametrize("shape, window, strides, padding", WINDOWS)
 JOINS = {"sum": jnp.add, "mean": jnp.add, "max": jnp.maximum}
 
 
-def by_slices(rows: Any, shape: Any, window: Any, strides: Any, how: str) -> Any:
+def by_slices(rows: Any, shape: Any, window: Any, strides: Any, how: str, padding: Any = 0) -> Any:
     """The definition in plain JAX: every place of a window in turn, for all windows at once."""
     axes = len(shape) - 1
+    sides = padding if isinstance(padding, tuple) else (padding,) * axes
+    pairs = [side if isinstance(side, tuple) else (side, side) for side in sides]
     window = window if isinstance(window, tuple) else (window,) * axes
     strides = window if strides is None else strides if isinstance(strides, tuple) else (strides,) * axes
     image, found = rows.reshape(-1, *shape), None
+    nothing = -jnp.inf if how == "max" else 0
+    image = jnp.pad(image, [(0, 0), *pairs, (0, 0)], constant_values=nothing)
     for place in itertools.product(*map(range, window)):
-        ends = [length - size + k + 1 for length, size, k in zip(shape, window, place, strict=False)]
+        ends = [
+            length - size + k + 1 for length, size, k in zip(image.shape[1:], window, place, strict=False)
+        ]
         part = image[:, *map(slice, place, ends, strides), :]
         found = part if found is None else JOINS[how](found, part)
     found = found / np.prod(window).astype(rows.dtype) if how == "mean" else found
@@ -77,7 +87,7 @@ def test_an_entry_counts_in_each_of_its_windows():
 @each_window
 @pytest.mark.parametrize("how", ["mean", "max"])
 def test_arrays_and_lists_equal_the_definition_with_their_gradients(
-    shape: Any, window: Any, strides: Any, how: str
+    shape: Any, window: Any, strides: Any, padding: Any, how: str
 ):
     """Lists of values of both signs, zeros, ids twice and ids out of range; gradients of numbers without ties."""
     rng, size = np.random.default_rng(0), int(np.prod(shape))
@@ -88,10 +98,10 @@ def test_arrays_and_lists_equal_the_definition_with_their_gradients(
     full = SparseSpikes.from_ids(jnp.tile(jnp.arange(size, dtype=jnp.int32), (2, 1)), size)
 
     def pool(spikes: Signal) -> Any:
-        return pool_spikes(spikes, window, shape=shape, strides=strides, how=how)
+        return pool_spikes(spikes, window, shape=shape, strides=strides, how=how, padding=padding)
 
     def defined(rows: Any) -> Any:
-        return by_slices(rows, shape, window, strides, how)
+        return by_slices(rows, shape, window, strides, how, padding)
 
     def listed(values: Any) -> Any:
         return pool(dataclasses.replace(full, values=values)).to_dense()

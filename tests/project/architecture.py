@@ -22,7 +22,7 @@ LAYERS = {
     "snnjax": (
         ("__init__", "__main__"),
         ("cli", "ipu", "nir", "neurobench", "train", "plot", "data"),
-        ("_plots",),
+        ("_plots", "models"),
         ("online", "quantisation", "losses", "metrics", "graph", "encoding"),
         ("blocks",),
         ("neurons",),

@@ -69,7 +69,7 @@ constexpr Kernels kKernels{
     .collectSteps = collectSteps,
     .transpose = transpose,
     .stepForward = stepForward,
-    .stepSecondState = stepSecondState,
+    .stepAgain = stepAgain,
     .stepBackward = stepBackward,
     .stepSynaptic = stepSynaptic,
     .addPoisson = addPoisson,

@@ -90,7 +90,8 @@ struct SurrogateForm {
 //   v = decay reset(v', s') + gain current + v_coupling w
 //   s = [v > threshold + threshold_coupling w]
 //
-// The constants of the second state, w, are nullptr where they are absent: all of them in plain LIF.
+// The constants of the second state, w, are nullptr where they are absent: all of them in plain LIF. In the
+// `refractory` steps after a spike both states stay as they are, and s is 0.
 struct NeuronConstants : GLIFConstants<const float*> {
   const float* second_threshold;
 };
@@ -107,8 +108,7 @@ struct StepForward {
   Index step;                // the number of this time step
   const std::int32_t* ends;  // [rows], the step after the last one of each sample
   Rows<const float> current;
-  Rows<float> v;                        // the state, updated
-  Rows<float> w;                        // the second state, updated; data nullptr: there is none
+  NeuronState<Rows<float>> state;       // updated; data nullptr where there is none, as of the second state
   Rows<float> counts;                   // true spikes so far, updated
   Rows<std::uint64_t> spikes;           // bits, overwritten
   Rows<std::uint64_t> near;             // bits of second_threshold < v <= threshold, overwritten; data may be nullptr
@@ -118,16 +118,17 @@ struct StepForward {
   bool record_streams;                  // bypassing the caches: it is too large to stay there until it is read
 };
 
-// The second state of one time step again, from what is recorded: it is linear in that, and cheaper than a record.
-struct StepSecondState {
+// What is not recorded of the state, after one time step again: it follows from membranes, and is cheaper than a
+// record.
+struct StepAgain {
   Index rows, columns;
   NeuronConstants constants;
   Index step;
   const std::int32_t* ends;
-  Rows<const float> v_before;  // membranes before the step
-  Rows<const float> w_before;  // and second states, padded to whole vectors
-  Rows<const float> current;   // read only with `w_gain`
-  Rows<float> w;               // after the step, in whole vectors
+  NeuronState<Rows<const float>> before;  // the step; all but the membranes in whole vectors
+  Rows<const float> v;                    // membranes after the step
+  Rows<const float> current;              // read only with `w_gain`
+  NeuronState<Rows<float>> after;         // the step; data nullptr where it is not asked for, as of the membranes
 };
 
 // The same step backwards. Cotangents are named after what they belong to, with g_ in front.
@@ -139,20 +140,18 @@ struct StepBackward {
   SurrogateForm surrogate;
   Index step;
   const std::int32_t* ends;
-  Rows<const float> g_spikes;        // of the listed spikes
-  Rows<const std::uint64_t> listed;  // bits; data nullptr: every neuron is listed
-  Rows<const float> g_counts;        // data may be nullptr
-  Rows<const float> g_last;          // of the membrane after the last step of each sample; data may be nullptr
-  Rows<const float> g_last_w;        // and of its second state; likewise
-  Rows<const float> v;               // membranes after the step
-  Rows<const float> v_before;        // and before it; read only for the sums below
-  Rows<const float> w, w_before;     // likewise of the second state; data nullptr where the step needs none
-  Rows<const float> current;         // read only for the sums of both gains
-  Rows<const float> given;           // the currents that were given, read only for `sum_given`
-  Rows<const float> next_v;          // of the next call, to be fetched meanwhile; data may be nullptr
-  Rows<const float> next_g_spikes;   // likewise
-  Rows<float> g_u;                   // state: of the membrane behind the reset of the next step, updated
-  Rows<float> g_w;                   // state: of the second state of the next step, updated; data nullptr: none
+  Rows<const float> g_spikes;             // of the listed spikes
+  Rows<const std::uint64_t> listed;       // bits; data nullptr: every neuron is listed
+  Rows<const float> g_counts;             // data may be nullptr
+  NeuronState<Rows<const float>> g_last;  // of the state after the last step of each sample; data may be nullptr
+  NeuronState<Rows<const float>> after;   // the step; data nullptr where it needs none, as of second states
+  NeuronState<Rows<const float>> before;  // likewise; membranes are read only for the sums below
+  Rows<const float> current;              // read only for the sums of both gains
+  Rows<const float> given;                // the currents that were given, read only for `sum_given`
+  Rows<const float> next_v;               // of the next call, to be fetched meanwhile; data may be nullptr
+  Rows<const float> next_g_spikes;        // likewise
+  // Of the state that the next step begins with, updated; of the membrane behind the reset. Data nullptr: none.
+  NeuronState<Rows<float>> g_state;
   // Of the current, 0 past the end of a sample; overwritten. Without `w_gain` it must still be multiplied by `gain`,
   // because then it is also the membrane's cotangent.
   Rows<float> g_v;
@@ -354,7 +353,7 @@ struct Kernels {
   void (*transpose)(Rows<const float> from, Index rows, Index columns, Rows<float> to);
 
   void (*stepForward)(const StepForward& step);
-  void (*stepSecondState)(const StepSecondState& step);
+  void (*stepAgain)(const StepAgain& step);
   void (*stepBackward)(const StepBackward& step);
   // Lists the neurons that spike, ascending, and returns their number; the buffer holds all.
   Index (*stepSynaptic)(const SynapticStep& step, std::uint32_t* spikes);

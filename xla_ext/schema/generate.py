@@ -59,7 +59,7 @@ class Table:
     def __init__(self, op: str) -> None:
         found = runpy.run_path(str(Path(sys.argv[1], _schema.TABLES[op])))
         self.op, self.roots, self.static = op, found["ROOTS"], found["STATIC"]
-        self.widest = found.get("WIDEST_VECTOR")
+        self.widest, self.carried = found.get("WIDEST_VECTOR"), found.get("CARRIED")
 
     def records(self) -> list[type]:
         """All records that are its own, each behind those that it consists of."""
@@ -88,6 +88,16 @@ class Table:
                 in_form = own if arrays.form == "own" else own._replace(form=arrays.form)
                 found[field] = typing.Annotated[Any, in_form]
         return found
+
+    def neuron_state(self) -> dict[str, Any]:
+        """Those arrays of the carried state that the equation of neurons steps: sums of each neuron."""
+        fields = self.fields(self.carried) if self.carried else {}
+        own = {name: kind.__metadata__[0] for name, kind in fields.items()}
+        return {
+            name: each
+            for name, each in own.items()
+            if each.numbers == "sums" and each.axes == ("batch", "neurons")
+        }
 
     def leaves(
         self, record: type, name: str = "", place: str = "", layered: bool = False, within: str = ""
@@ -131,7 +141,10 @@ class Table:
 def structure(table: Table, record: type) -> list[str]:
     """A record as a structure; tuples have an entry for each layer."""
     lines, layered = [], []
+    inherited = table.neuron_state() if record is table.carried else {}
     for field, kind in table.fields(record).items():
+        if field in inherited:
+            continue
         part, repeats, _ = parts_of(kind)
         if is_record(part):
             item = f"{part.__name__}<Item>"
@@ -148,9 +161,13 @@ def structure(table: Table, record: type) -> list[str]:
         lines.append("\n  void resize(std::size_t) {}")
     if record in table.roots:
         lines += root_of(table, record)
-    if record in _neuron_table.RECORDS:
-        lines += access("unsigned", [leaf.place for leaf in table.leaves(record)])
-    return ["", "template <typename Item>", f"struct {record.__name__} {{", *lines, "};"]
+    places = sorted((leaf.place for leaf in table.leaves(record)), key=lambda place: place not in inherited)
+    if inherited:
+        lines.append(f"\n  static constexpr unsigned kArrays = {len(places)};")
+    if inherited or record in _neuron_table.RECORDS:
+        lines += access("unsigned", places)
+    base = " : NeuronState<Item>" if inherited else ""
+    return ["", "template <typename Item>", f"struct {record.__name__}{base} {{", *lines, "};"]
 
 
 def root_of(table: Table, record: type) -> list[str]:
@@ -322,6 +339,10 @@ def neurons() -> str:
     table = Table("lif_network")
     for record in _neuron_table.RECORDS:
         lines += structure(table, record)
+    states = list(table.neuron_state())
+    fields = [f"  Item {state};" for state in states]
+    lines += ["\ntemplate <typename Item>\nstruct NeuronState {", *fields, *access("unsigned", states), "};"]
+    lines.append(f"constexpr unsigned kNeuronStates = {len(states)};")
     places = [leaf.name.rpartition(".")[2] for leaf in table.leaves(_neuron_table.RECORDS[-1])]
     names = ", ".join(map(enumerator, places))
     lines.append(f"\nenum GlifConstant : unsigned {{ {names} }};")

@@ -17,9 +17,11 @@ from snnjax.ops._connection import Connection as Connection
 from snnjax.ops._kernel_operands import named as named
 from snnjax.ops._lif_network.chain import LayerOverTime as LayerOverTime
 from snnjax.ops._lif_network.chain import as_dense as as_dense
+from snnjax.ops._lif_network.chain import backward as backward
 from snnjax.ops._lif_network.chain import current_of as current_of
 from snnjax.ops._lif_network.chain import delayed_inputs as delayed_inputs
 from snnjax.ops._lif_network.chain import dense_inputs as dense_inputs
+from snnjax.ops._lif_network.chain import forward as forward
 from snnjax.ops._lif_network.chain import neurons_of as neurons_of
 from snnjax.ops._lif_network.chain import record_of as record_of
 from snnjax.ops._lif_network.chain import run_of as run_of
@@ -47,4 +49,5 @@ from snnjax.ops._lif_network.switches import Needs as Needs
 from snnjax.ops._lif_network.switches import Switches as Switches
 from snnjax.ops._lif_network.switches import differentiable as differentiable
 from snnjax.ops._product import Sizes as Sizes
+from snnjax.ops._time_scan import WITHOUT_LOOP as WITHOUT_LOOP
 from snnjax.surrogates import Surrogate as Surrogate

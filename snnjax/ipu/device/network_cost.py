@@ -1,8 +1,11 @@
-"""Estimates of what a time step of `lif_network` takes on an IPU, forward and backward: on codelets and as plain JAX.
+"""Estimates of what a time step of `lif_network` takes on an IPU, forward and backward, in each of its forms.
 
-They decide which of both runs. Fitted to the IPU Model of a Bow: 1, 16, 64 and 256 samples, layers of 256 to 4096
-neurons with lists of 0.5 to 10 %, and layers of 32 to 1024 without capacity; most are within a quarter of what it
-counts. Both are of float32. Spikes cost what they are, which nobody knows before a run: 1 % of the neurons were active.
+On codelets (lists), products of a layer's inputs go by lists or to the matrix unit, whichever the plan expects to be
+faster; the dense form is the reference, all of whose products the matrix unit takes. The cheapest form runs. A form
+costs so many cycles for each of the `Terms` of a network. The costs were fitted to the grid of
+`tests/benchmarks/devices/beside_dense.py` (``fit`` there), on the modelled Bow: 256 to 2,048 neurons, 4 to 64 samples,
+0.5 to 10 % active, lists with room for three times as many spikes as there are. Nobody knows before a run how many
+there will be, so capacity is the only hint: an estimate is that of a network whose lists have such room.
 """
 
 import math
@@ -12,9 +15,7 @@ import jax
 
 from snnjax.ipu.device.core import Operands, Switches
 
-_TILES = 1472
-# Multiply-adds of a product that the whole chip completes in a cycle, with what an operand's way takes.
-_PRODUCT_RATE = _TILES * 6.2
+TILES = 1472
 
 
 class Layer(NamedTuple):
@@ -32,7 +33,29 @@ class Sizes(NamedTuple):
 
     steps: int
     batch: int
+    tiles: int
+    dtype: str  # of the weights
     layers: tuple[Layer, ...]
+
+
+class Terms(NamedTuple):
+    """What takes cycles in a time step; those of all layers are added up. Numbers of elements are those of a tile."""
+
+    network: float = 0.0  # 1
+    layers: float = 0.0
+    neurons: float = 0.0  # states of a step
+    weights: float = 0.0  # of a layer's inputs, which are read and have gradients once a run
+    columns: float = 0.0  # neurons, which are not spread over samples
+    products: float = 0.0  # of all inputs and weights
+    rows: float = 0.0  # of listed inputs and weights
+    lists: float = 0.0  # slots of lists made by one tile each
+    listed: float = 0.0  # neurons that such a tile looks at
+    loops: float = 0.0  # the same of recurrent layers, step by step
+    loop_neurons: float = 0.0
+    loop_columns: float = 0.0
+    loop_products: float = 0.0
+    loop_rows: float = 0.0
+    loop_lists: float = 0.0
 
 
 def sizes_of(operands: Operands, switches: Switches) -> Sizes:
@@ -45,39 +68,68 @@ def sizes_of(operands: Operands, switches: Switches) -> Sizes:
         capacity = None if layer.capacity is None else min(layer.capacity, neurons)
         layers.append(Layer(inputs, slots, neurons, capacity, constants.recurrent is not None))
         slots = neurons if capacity is None else capacity
-    return Sizes(steps, batch, tuple(layers))
+    return Sizes(steps, batch, _tiles(), operands.dtype.name, tuple(layers))
+
+
+def _tiles() -> int:
+    """The tiles of a chip here; another number, as the compiler option `ipu_tiles` gives, is not known yet."""
+    try:
+        return jax.devices("ipu")[0].num_tiles
+    except RuntimeError:  # a program for other machines
+        return TILES
+
+
+def terms_of(sizes: Sizes) -> Terms:
+    """The terms of a network."""
+    each = [Terms(network=1.0), *(_of_layer(sizes, layer) for layer in sizes.layers)]
+    return Terms(*map(sum, zip(*each, strict=True)))
+
+
+def _of_layer(sizes: Sizes, layer: Layer) -> Terms:
+    steps, batch, tiles = sizes[:3]
+    slots = layer.neurons if layer.capacity is None else layer.capacity
+    samples_of_tile = math.ceil(steps * batch / tiles) / steps
+    terms = Terms(
+        layers=1.0,
+        neurons=batch * layer.neurons / tiles,
+        weights=layer.inputs * layer.neurons / tiles / steps,
+        columns=layer.neurons / 1000,
+        products=batch * layer.inputs * layer.neurons / tiles,
+        rows=batch * layer.slots * layer.neurons / tiles,
+        lists=samples_of_tile * slots,
+        listed=samples_of_tile * layer.neurons,
+    )
+    if not layer.is_recurrent:
+        return terms
+    return terms._replace(
+        loops=1.0,
+        loop_neurons=batch * layer.neurons / tiles,
+        loop_columns=layer.neurons / 1000,
+        loop_products=batch * layer.neurons**2 / tiles,
+        loop_rows=batch * slots * layer.neurons / tiles,
+        loop_lists=float(slots),
+    )
+
+
+# Cycles for each term, in float32 and in float16.
+LISTS = {"float32": Terms(), "float16": Terms()}
+LISTS_AND_PRODUCTS = {"float32": Terms(), "float16": Terms()}
+DENSE = {"float32": Terms(), "float16": Terms()}
 
 
 def on_codelets(sizes: Sizes) -> float:
-    """Cycles of a time step on lists: of neurons and, once a run, of their weights; lists of all cost their dots.
-
-    A recurrent layer has a second matrix, and a loop over the steps.
-    """
-    batch, cycles = sizes.batch, 1.2e3 + 17e3 / sizes.steps
-    for layer in sizes.layers:
-        cycles += layer.neurons * (max(1.0, 0.13 * batch - 0.5) + 100 / sizes.steps)
-        if layer.capacity is None:
-            cycles += layer.neurons * (13.5 + 0.28 * batch)
-        if layer.is_recurrent:
-            cycles += 4e3 + layer.neurons * (0.15 * batch + 50 / sizes.steps)
-            if layer.capacity is None:
-                cycles += layer.neurons * 16
-    return cycles
+    """Cycles of a time step on codelets, by the cheaper plan."""
+    return min(cost(each[sizes.dtype], sizes) for each in (LISTS, LISTS_AND_PRODUCTS))
 
 
 def as_reference(sizes: Sizes) -> float:
-    """Cycles of a time step of plain JAX: products, scans of mostly fixed cost, and sorts to fill capped lists."""
-    batch, cycles = sizes.batch, 5e3
-    for layer in sizes.layers:
-        cycles += 8e3 + 3 * batch * layer.inputs * layer.neurons / _PRODUCT_RATE
-        if (
-            layer.capacity is not None
-        ):  # a row of memberships a tile, all steps at once or one after the other
-            at_once = 1 if layer.is_recurrent else sizes.steps
-            cycles += 6e3 + math.ceil(at_once * batch / _TILES) / at_once * layer.neurons * 1130
-        if layer.is_recurrent:  # every step adds to the gradient of the weights
-            cycles += 9e3 + layer.neurons**2 * (0.0145 + 3 * batch / _PRODUCT_RATE)
-    return cycles
+    """Cycles of a time step of the dense form, if no list overflows."""
+    return cost(DENSE[sizes.dtype], sizes)
+
+
+def cost(cycles: Terms, sizes: Sizes) -> float:
+    """The sum over the terms of a network."""
+    return sum(each * term for each, term in zip(cycles, terms_of(sizes), strict=True))
 
 
 def pays(operands: Operands, switches: Switches) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax.typing import DTypeLike
-from jaxtyping import Array
+from jaxtyping import Array, PyTree
 
 from snnjax.ipu.device.core import (
     LIST_HEADER,
@@ -180,21 +180,22 @@ def _lists(record: LayerRecord, neurons: Neurons, run: LayerRun, valid: Array | 
     return jnp.concatenate([kept, all_listed, kept, *starts, found, pads], -1).astype(id_dtype(0))
 
 
-def keep(record: Record, on_tiles: RecordOnTiles) -> Record:
+def keep(record: Record, on_tiles: PyTree) -> Record:
     """`record`, for which `kept` finds in the same program what it was made of."""
     first, *others = record.layers
     (marked,) = _call(KEEP, first.spikes, on_tiles, [first.spikes])
     return record._replace(layers=(first._replace(spikes=marked), *others))
 
 
-def kept(record: Record, otherwise: RecordOnTiles) -> RecordOnTiles:
+def kept(record: Record, otherwise: PyTree) -> Any:
     """What `record` was made of in the same program, or `otherwise`."""
     leaves, tree = jax.tree.flatten(otherwise)
     return jax.tree.unflatten(tree, _call(KEPT, record.layers[0].spikes, otherwise, leaves))
 
 
-def _call(target: str, key: Array, on_tiles: RecordOnTiles, results: Sequence[Array]) -> list[Array]:
+def _call(target: str, key: Array, on_tiles: PyTree, results: Sequence[Array]) -> list[Array]:
     """The record is known by one of its arrays, and what it is made of by name."""
     arrays = named(on_tiles)
     shapes = tuple(jax.ShapeDtypeStruct(array.shape, array.dtype) for array in results)
-    return list(jax.ffi.ffi_call(target, shapes)(key, *arrays.values(), names=" ".join(arrays)))
+    call = jax.ffi.ffi_call(target, shapes, vmap_method="broadcast_all")
+    return list(call(key, *arrays.values(), names=" ".join(arrays)))

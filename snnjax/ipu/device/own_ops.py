@@ -12,6 +12,7 @@ from jaxtyping import PyTree
 
 from snnjax.ipu.device import network_cost, network_pieces
 from snnjax.ipu.device.core import (
+    WITHOUT_LOOP,
     BackwardArguments,
     BackwardOnTiles,
     ForwardOnTiles,
@@ -22,9 +23,11 @@ from snnjax.ipu.device.core import (
     Switches,
     Target,
     as_kernel_reads,
+    backward,
     call_for_cotangents,
     call_forward,
     differentiable,
+    forward,
     named,
     result_shapes,
 )
@@ -50,6 +53,11 @@ def kernel(target: Target) -> Kernel | None:
     call = _CALLS[target.name] if target.name in _CALLS else target.kernels["cpu"].call
     obstacle = functools.partial(_obstacle, target.name, _OBSTACLES[op])
     return Kernel(call, obstacle, _PAYS.get(op, _always), takes_groups=False)
+
+
+def reference(target: Target) -> Callable[[Any, Any], Any] | None:
+    """The form in which a reference runs: of `lif_network` with hardly a loop, and with membranes left on the tiles."""
+    return _REFERENCES.get(target.name)
 
 
 def _always(shapes: object, static: object) -> bool:
@@ -126,6 +134,8 @@ def _of_network(target: str, shapes: PyTree, static: Any) -> str | None:
         return "delays of float16 spikes"  # which are split in float32
     if any(each.recurrent_ends is not None for each in operands.constants):
         return "sparse recurrent weights"
+    if any(each.glif.refractory is not None for each in operands.constants):
+        return "refractory periods"
     for layer in switches.layers:
         if layer.recurrent_delay is not None:
             return "recurrent delays"
@@ -229,6 +239,10 @@ def _of_one_group(tree: PyTree) -> PyTree:
     return jax.tree.map(lambda array: jnp.squeeze(array, 0), tree)
 
 
+_REFERENCES: dict[str, Callable[[Any, Any], Any]] = {
+    "snnjax_lif_network": functools.partial(forward, loops=WITHOUT_LOOP, keep=keep),
+    "snnjax_lif_network_backward": functools.partial(backward, loops=WITHOUT_LOOP, kept=kept),
+}
 # On the CPU records of networks have another form.
 _CALLS: dict[str, Callable[..., Any]] = {
     "snnjax_lif_network": _call_network,

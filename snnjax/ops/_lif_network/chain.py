@@ -1,10 +1,12 @@
 """The jnp reference of `lif_network`: its layers one after another, and backwards in reverse order."""
 
 import functools
+from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array
 
 from snnjax._sparse_spikes import SparseSpikes, gather, list_ids, scatter
@@ -24,7 +26,7 @@ from snnjax.ops._lif_network.layer import (
     replayed,
     returned_over_time,
     rows_of,
-    second_states,
+    states_again,
 )
 from snnjax.ops._lif_network.recorded import membranes_of, packed, recorded_membranes, unpacked
 from snnjax.ops._lif_network.records import (
@@ -45,7 +47,7 @@ from snnjax.ops._lif_network.switches import LayerSwitches, Needs, Switches, dif
 from snnjax.ops._tables.delay_spikes import Operands as DelayOperands
 from snnjax.ops._time_scan import PLAIN, Loops
 from snnjax.ops.delay_spikes import arrivals
-from snnjax.ops.spike_matmul import of_tested_weights, without_zeros
+from snnjax.ops.spike_matmul import of_tested_weights, untested, without_zeros
 
 
 class LayerOverTime(NamedTuple):
@@ -58,8 +60,16 @@ class LayerOverTime(NamedTuple):
     last: LayerState
 
 
-def forward(operands: Operands, switches: Switches, loops: Loops = PLAIN) -> ForwardResults:
-    """Run the network over all time steps; also return the record if the switches require it."""
+def forward(
+    operands: Operands,
+    switches: Switches,
+    loops: Loops = PLAIN,
+    keep: Callable[[Record, list[LayerRun]], Record] = lambda record, _: record,
+) -> ForwardResults:
+    """Run the network over all time steps; also return the record if the switches require it.
+
+    `keep` may remember what the record was made of, for the backward pass.
+    """
     valid, dtype = valid_steps(operands), operands.dtype
     layers = _run_layers(operands, switches, loops)
     counts, dropped, spikes = [], [], []
@@ -80,7 +90,10 @@ def forward(operands: Operands, switches: Switches, loops: Loops = PLAIN) -> For
         )
     last = tuple(layer.last for layer in layers)
     results = Results(output, tuple(counts), tuple(dropped), tuple(spikes), last, last_readout)
-    return ForwardResults(results, record_of(operands, layers) if switches.keeps_record else None)
+    if not switches.keeps_record:
+        return ForwardResults(results, None)
+    runs = [_as_recorded(layer, operands.dtype) for layer in layers]
+    return ForwardResults(results, keep(record_of(operands, layers), runs))
 
 
 def valid_steps(operands: Operands) -> Array | None:
@@ -144,6 +157,13 @@ def _record_of_layer(layer: LayerOverTime, linear: Weighted, first: LayerState) 
     )
 
 
+def _as_recorded(layer: LayerOverTime, dtype: DTypeLike) -> LayerRun:
+    """A run with membranes as precise as those that a backward pass reads."""
+    (constants, switches, *_), run = layer.neurons, layer.run
+    record = recorded_membranes(run.v, constants, dtype, switches.rounds_record)
+    return run._replace(v=membranes_of(record, constants.glif.threshold))
+
+
 def dense_inputs(operands: Operands, switches: Switches) -> Array:
     """The inputs ``[time, batch, inputs]``, 0 after the end of each sequence.
 
@@ -187,13 +207,16 @@ def current_of(
     linear: Weighted, x: Array, connection: Connection, loops: Loops = PLAIN, again: bool = False
 ) -> Array:
     """The input current, with its bias, for all steps at once, in the accumulation dtype."""
+    # Without loops a product of `x` as it is keeps the layout that the neurons need.
+    entries = x if loops.hopes and not connection.parts else rows_of(x)
     guard = without_zeros if loops.branches else of_tested_weights
+    guard = untested if loops.hopes else guard
     multiply = product if again else functools.partial(Connection.current, guard=guard)
     has_weights = linear.weights is not None
-    rows: Any = multiply(connection, rows_of(x), linear.weights) if has_weights else upcast(rows_of(x))
-    rows = rows if linear.factor is None else rows * linear.factor[None, :]
-    rows = rows if linear.bias is None else rows + upcast(linear.bias)[None, :]
-    return rows.reshape(*x.shape[:-1], rows.shape[-1])
+    current: Any = multiply(connection, entries, linear.weights) if has_weights else upcast(entries)
+    current = current if linear.factor is None else current * align(linear.factor, current)
+    current = current if linear.bias is None else current + align(upcast(linear.bias), current)
+    return current.reshape(*x.shape[:-1], current.shape[-1])
 
 
 def _dropped(true_spikes: Array, capacity: int | None) -> Array:
@@ -246,10 +269,16 @@ def _leaky_forward(
     return output, last
 
 
-def backward(arguments: BackwardArguments, static: tuple[Switches, Needs], loops: Loops = PLAIN) -> Operands:
+def backward(
+    arguments: BackwardArguments,
+    static: tuple[Switches, Needs],
+    loops: Loops = PLAIN,
+    kept: Callable[[Record, list[LayerRun]], list[LayerRun]] = lambda _, runs: runs,
+) -> Operands:
     """The cotangents of the operands (None for second thresholds and integers).
 
-    They are the vjp of the same network, in which each scan over time stands for the states that it recorded.
+    They are the vjp of the same network, in which each scan over time stands for the states that it recorded. `kept`
+    may know the layers from the forward pass.
     """
     operands, results, record, g = arguments
     g = g._replace(counts=g.counts if static[1].counts else ())
@@ -257,7 +286,7 @@ def backward(arguments: BackwardArguments, static: tuple[Switches, Needs], loops
 
     records = _with_currents(record, operands, static[0])
     each = zip(records, neurons_of(operands, static[0], loops), operands.first, strict=True)
-    runs = [run_of(*layer, valid_steps(operands)) for layer in each]
+    runs = kept(record, [run_of(*layer, valid_steps(operands)) for layer in each])
 
     def again(given: Operands) -> Cotangents:
         full = jax.tree.map(lambda old, new: old if new is None else new, operands, given, is_leaf=_is_none)
@@ -290,7 +319,7 @@ def _results_again(
     output, last_readout = None, None
     if operands.readout is not None:
         readout = operands.readout
-        current = current_of(readout.linear, layers[-1].sent, switches.readout, again=True)
+        current = current_of(readout.linear, layers[-1].sent, switches.readout, loops, again=True)
         # The rounded output is accurate enough as membranes: only the gradient of the decay uses them.
         states = upcast(results.output)
         given = (readout.decay, readout.gain), operands.first_readout, current, Known(valid, states), states
@@ -329,9 +358,5 @@ def run_of(record: LayerRecord, neurons: Neurons, first: LayerState, valid: Arra
     capacity = neurons.switches.capacity
     if listed is not None and capacity is not None and v is None:  # 0 elsewhere, where it has no effect
         v = as_dense(list_ids(listed, capacity), listed_v, num_neurons)
-    v, w = membranes_of(cast(Array, v), neurons.constants.glif.threshold), None
-    if neurons.switches.needs_w:
-        w = second_states(neurons, v, current, valid, first)
-    elif first.w is not None:  # has no effect
-        w = jnp.zeros_like(v)
-    return LayerRun(v, w, listed)
+    v = membranes_of(cast(Array, v), neurons.constants.glif.threshold)
+    return states_again(neurons, v, current, valid, first)._replace(listed=listed)

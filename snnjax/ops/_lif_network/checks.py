@@ -11,11 +11,13 @@ from snnjax._check import (
     check_choice,
     check_float,
     check_integer,
+    check_integers,
     check_kept,
     check_real_array,
     check_rounding,
     check_shape,
     check_switches,
+    check_within,
     fail,
     plural,
     short_repr,
@@ -30,6 +32,7 @@ from snnjax.ops._connection import DENSE, Connection
 from snnjax.surrogates import Surrogate, as_surrogate
 
 _OP = "lif_network"
+LONGEST_PERIOD = 1 << 24  # steps: float32 holds the whole numbers up to it
 _OWN_STATE = "Use lif_network_state, or the state from an earlier call of the same network"
 
 
@@ -62,6 +65,8 @@ def check_network(inputs: Any, layers: Sequence[Any], readout: Any, chunk: int |
             _check_recurrent(name, layer, width, dtype)
             _check_recurrent_delays(name, layer, width)
         _check_decays(name, layer)
+        if index < len(layers) and layer.refractory is not None:
+            _check_period(f"{name}.refractory", layer.refractory)
     return batch
 
 
@@ -71,6 +76,13 @@ def _check_decays(name: str, layer: Any) -> None:
     second = getattr(layer, "second_state", None)
     if second is not None:
         check_kept(_OP, f"{name}.second_state.w_decay", second.w_decay)
+
+
+def _check_period(argument: str, steps: Any) -> None:
+    """Check that refractory periods are whole numbers of steps."""
+    if not isinstance(steps, int):
+        check_integers(_OP, argument, steps)
+    check_within(_OP, argument, steps, LONGEST_PERIOD, "Count it in steps")
 
 
 def _check_currents(inputs: Any) -> None:

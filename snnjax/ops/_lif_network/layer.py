@@ -19,15 +19,24 @@ from snnjax._quantised import Quantised
 from snnjax._synapses import Synapses
 from snnjax._types import State, upcast
 from snnjax.ops._connection import DENSE, Connection
-from snnjax.ops._glif_step import LIFConvention, glif_step, raised
+from snnjax.ops._glif_step import LIFConvention, align, glif_step, raised
 from snnjax.ops._lif_network.records import LayerConstants, LayerState
 from snnjax.ops._lif_network.switches import LayerSwitches
 from snnjax.ops._tables.delay_spikes import Operands as DelayOperands
 from snnjax.ops._time_scan import PLAIN, Loops, Scan, time_scan
 from snnjax.ops.delay_spikes import arrivals
-from snnjax.ops.select_spikes import candidates, cap, cap_by_ranks
+from snnjax.ops.select_spikes import candidates, cap, cap_by_lists, cap_by_ranks, is_overfull
 from snnjax.ops.spike_matmul import dense_product, finite_product
 from snnjax.ops.spike_sparse_matmul import synaptic_cotangents, synaptic_product
+
+# (membranes, spikes, near, capacity) -> the masks spikes and near, capped; all arrays [rows, neurons]
+Cap = Callable[[Array, Array, Array, int], tuple[Array, Array]]
+
+
+def uncapped(v: Array, spikes: Array, near: Array, capacity: int) -> tuple[Array, Array]:
+    """The masks as they are, where it is seen later whether a row is longer than `capacity`."""
+    del v, capacity
+    return spikes, near
 
 
 class LayerRun(NamedTuple):
@@ -36,12 +45,14 @@ class LayerRun(NamedTuple):
     v: Array  # the membranes after each step, in the accumulation dtype
     w: Any  # the second states after each step, or None
     listed: Any  # bool, the neurons in the capped lists; None without capacity
+    # What is left of the refractory period before each step, in which a neuron is then silent; None without one
+    remaining: Any = None
 
 
 class Neurons(NamedTuple):
     """The neurons of a layer, and their equations.
 
-    A `state` is a `LayerState` or a `LayerRun`, of one or several steps: ``[..., batch, neurons]``.
+    A `run` is of one or several steps, ``[..., batch, neurons]``.
     """
 
     constants: LayerConstants
@@ -59,21 +70,42 @@ class Neurons(NamedTuple):
         """The switches of the equation."""
         return LIFConvention(self.switches.surrogate, self.switches.reset, self.switches.detach_reset)
 
-    def threshold(self, state: State) -> Array:
+    def threshold(self, run: LayerRun) -> Array:
         """The threshold, raised by the second state if coupled to it, in the accumulation dtype."""
-        return raised(self.constants.glif.threshold, self.constants.glif.second_state, state.v, state.w)
+        return self._of_free(run, self.constants.glif.threshold)
 
-    def second_threshold(self, state: State) -> Array:
+    def second_threshold(self, run: LayerRun) -> Array:
         """The second threshold, which keeps its distance from the threshold."""
-        return raised(self.constants.second_threshold, self.constants.glif.second_state, state.v, state.w)
+        return self._of_free(run, self.constants.second_threshold)
 
-    def advance(self, state: State, current: Array) -> tuple[Array, Any]:
-        """The membrane and the second state after a step with the current `current`."""
-        return glif_step(self.constants.glif, self.convention, state.v, state.w, current)[:2]
+    def _of_free(self, run: LayerRun, resting: Array) -> Array:
+        """A threshold, infinite in the refractory period."""
+        found = raised(resting, self.constants.glif.second_state, run.v, run.w)
+        return found if run.remaining is None else jnp.where(run.remaining > 0, jnp.inf, found)
 
-    def fire(self, state: State, where: Array | None = None) -> Array:
+    def advance(self, state: State, current: Array) -> tuple[Array, Any, Any]:
+        """Membrane, second state and what remains of the refractory period after a step with the current `current`."""
+        v, w = glif_step(self.constants.glif, self.convention, state.v, state.w, current)[:2]
+        if state.remaining is None:
+            return v, w, None
+        v, w = jax.tree.map(
+            lambda new, old: jnp.where(state.remaining > 0, old, new), (v, w), (state.v, state.w)
+        )
+        return v, w, self.remaining_after(LayerRun(v, w, None, state.remaining))
+
+    def remaining_after(self, run: LayerRun) -> Array:
+        """What remains of the refractory period after a step."""
+        period = align(self.constants.glif.refractory, run.v)
+        return jax.lax.stop_gradient(
+            jnp.where(run.v > self.threshold(run), period, jnp.maximum(run.remaining - 1, 0))
+        )
+
+    def fire(self, run: LayerRun, where: Array | None = None) -> Array:
         """The spikes, in the accumulation dtype; where the mask is false they are 0 and have no gradient."""
-        distance = state.v - self.threshold(state)
+        if run.remaining is not None:
+            free = run.remaining <= 0
+            where = free if where is None else where & free
+        distance = run.v - self.threshold(run)
         spikes: Any = _replayed_fire(self.convention, distance) if self.replays else self._fire(distance)
         return spikes if where is None else jnp.where(where, spikes, 0)
 
@@ -82,23 +114,37 @@ class Neurons(NamedTuple):
         known = ~jnp.isnan(distance)
         return jnp.where(known, self.convention.fire(jnp.where(known, distance, 0)), 0)
 
-    def listed(
-        self, state: State, valid: Array | None, cap: Callable[..., tuple[Array, Array]] = cap
-    ) -> Array | None:
+    def listed(self, run: LayerRun, valid: Array | None, cap: Cap = cap) -> Array | None:
         """The mask of the neurons in the capped lists; None without capacity."""
-        v, capacity = state.v, self.switches.capacity
+        v, capacity = run.v, self.switches.capacity
         if capacity is None:
             return None
-        rows, threshold, second = (
-            rows_of(jax.lax.stop_gradient(jnp.broadcast_to(each.astype(v.dtype), v.shape)))
-            for each in (v, self.threshold(state), self.second_threshold(state))
-        )
-        spikes, near = candidates(rows, threshold, second)
+        rows, *thresholds = (rows_of(jnp.broadcast_to(each, v.shape)) for each in self._compared(run))
+        spikes, near = candidates(rows, *thresholds)
         if valid is not None:
             inside = valid.reshape(-1)[:, None]
             spikes, near = spikes & inside, near & inside
         spikes, near = cap(rows, spikes, near, capacity)
         return (spikes | near).reshape(v.shape)
+
+    def listed_by_kernels(self, run: LayerRun, valid: Array | None) -> Array | None:
+        """The same by the platform's kernels of `select_spikes`."""
+        v, capacity = run.v, self.switches.capacity
+        if capacity is None:
+            return None
+        membranes, threshold, second = self._compared(run)
+        if valid is not None:
+            membranes = jnp.where(valid[..., None], membranes, -jnp.inf)
+        threshold, second = (
+            rows_of(each) if each.shape == v.shape else each.reshape(-1) for each in (threshold, second)
+        )
+        return cap_by_lists(rows_of(membranes), threshold, second, capacity).reshape(v.shape)
+
+    def _compared(self, run: LayerRun) -> tuple[Array, Array, Array]:
+        """The membranes, and both thresholds in a form that can be broadcast to theirs."""
+        each = run.v, self.threshold(run), self.second_threshold(run)
+        membranes, threshold, second = (jax.lax.stop_gradient(own.astype(run.v.dtype)) for own in each)
+        return membranes, threshold, second
 
     def listed_spikes(self, run: LayerRun, valid: Array | None, dtype: DTypeLike) -> Array:
         """The listed spikes, which reach other neurons, as a dense array."""
@@ -177,10 +223,13 @@ class Parts(NamedTuple):
     """What a step of a recurrent layer calls."""
 
     multiply: Callable[[Array, Any], Array] = dense_product
-    cap: Callable[..., tuple[Array, Array]] = cap
+    listed: Callable[[Neurons, LayerRun, Any], Array | None] = Neurons.listed
 
 
-_USUAL, _WITHOUT_BRANCHES = Parts(), Parts(finite_product, cap_by_ranks)
+_USUAL = Parts()
+_WITHOUT_BRANCHES = Parts(finite_product, functools.partial(Neurons.listed, cap=cap_by_ranks))
+_UNLISTED = Parts(finite_product, lambda *_: None)
+_BY_KERNELS = Parts(finite_product, Neurons.listed_by_kernels)
 
 
 def layer_step(
@@ -208,19 +257,22 @@ def layer_step(
         if arriving is not None:
             back, arriving = arrived(back, arriving)
         current = current + back
-    v, w = _choose(inside, neurons.advance(state, current), (state.v, state.w))
+    before = state if record is None else state._replace(remaining=record.remaining)
+    kept = before.v, before.w, before.remaining
+    v, w, remaining = _choose(inside, neurons.advance(before, current), kept)
     if record is None:
-        run = LayerRun(v, w, None)
+        run = LayerRun(v, w, None, before.remaining)
     else:
+        remaining = None
         run = record._replace(v=recorded(v, record.v), w=None if w is None else recorded(w, record.w))
     if recurrent is None:
-        return LayerState(run.v, run.w, None), run
+        return LayerState(run.v, run.w, None, remaining=remaining), run
     if record is None:
-        run = run._replace(listed=neurons.listed(run, inside, parts.cap))
+        run = run._replace(listed=parts.listed(neurons, run, inside))
     spikes = neurons.listed_spikes(run, None, state.spikes.dtype)
     new, old = (spikes, earlier, arriving), (state.spikes, state.earlier_spikes, state.arriving)
     spikes, earlier, arriving = _choose(inside, new, old)
-    return LayerState(run.v, run.w, spikes, None, earlier, arriving), run
+    return LayerState(run.v, run.w, spikes, None, earlier, arriving, remaining), run
 
 
 def returned(
@@ -342,7 +394,14 @@ def layer_forward(
 
     recurrent, first = neurons.constants.recurrent, with_rows(first, neurons.switches)
     usual = functools.partial(over_time, neurons.scan)
-    if recurrent is None or neurons.loops.branches:
+    if recurrent is not None and neurons.loops.hopes:
+        last, run = usual(_UNLISTED)
+        ran = last, run._replace(listed=neurons.listed(run, valid, uncapped))
+        # A loop of single steps is hardly ever of use, and compiles faster.
+        last, run = _unless_full(
+            neurons, ran, lambda: over_time(time_scan, _BY_KERNELS), lambda ran: ran[1].listed
+        )
+    elif recurrent is None or neurons.loops.branches:
         last, run = usual(_USUAL)
     elif isinstance(recurrent, Quantised) or neurons.constants.recurrent_ends is not None:
         last, run = usual(_WITHOUT_BRANCHES)
@@ -354,8 +413,26 @@ def layer_forward(
             lambda: usual(_WITHOUT_BRANCHES),
         )
     if recurrent is None:
-        run = run._replace(listed=neurons.listed(run, valid))
+        run = run._replace(listed=_listed_at_once(neurons, run, valid))
     return run, neurons.listed_spikes(run, valid, dtype), last
+
+
+def _listed_at_once(neurons: Neurons, run: LayerRun, valid: Array | None) -> Array | None:
+    """The mask of the neurons in the capped lists of all steps; None without capacity."""
+    if not neurons.loops.hopes:
+        return neurons.listed(run, valid)
+    above = neurons.listed(run, valid, uncapped)
+    return _unless_full(neurons, above, lambda: neurons.listed_by_kernels(run, valid), lambda mask: mask)
+
+
+def _unless_full(
+    neurons: Neurons, found: Any, again: Callable[[], Any], listed: Callable[[Any], Array | None]
+) -> Any:
+    """What was found without a cap, or with one, where more neurons are `listed` of it than a list has room for."""
+    mask, capacity = listed(found), neurons.switches.capacity
+    if mask is None or capacity is None or capacity >= mask.shape[-1]:
+        return found
+    return jax.lax.cond(is_overfull(rows_of(mask), capacity), again, lambda: found)
 
 
 def layer_again(
@@ -363,6 +440,7 @@ def layer_again(
 ) -> tuple[LayerRun, Array, LayerState]:
     """The same as recorded, in the accumulation dtype: its vjp is that of the steps at the recorded states."""
     spikes, dtype, known = None, first.v.dtype, Known(valid, run._replace(listed=None))
+    remaining, first = first.remaining, first._replace(remaining=None)  # that before each step is in the run
     if neurons.constants.recurrent is not None:
         known = Known(valid, run)
         first = first._replace(spikes=upcast(first.spikes))
@@ -375,7 +453,7 @@ def layer_again(
         first = jax.tree.map(upcast, with_rows(first, neurons.switches))
         replay = _again_step_by_step(neurons, current, known, first)
     states, last = replay
-    run = run._replace(v=states.v, w=states.w)
+    run, last = run._replace(v=states.v, w=states.w), last._replace(remaining=remaining)
     if spikes is None:
         return run, neurons.listed_spikes(run, valid, dtype), last
     return run, _choose(valid, states.spikes, jnp.zeros_like(spikes)), last
@@ -444,16 +522,29 @@ def _replayed_backward(step: Step, scan: Scan, given: tuple[Any, ...], g: tuple[
 replayed.defvjp(_replayed_forward, _replayed_backward)
 
 
-def second_states(neurons: Neurons, v: Array, current: Any, valid: Array | None, first: LayerState) -> Array:
-    """The second states of a run, recomputed from its membranes and, if they matter, its currents."""
+def states_again(
+    neurons: Neurons, v: Array, current: Any, valid: Array | None, first: LayerState
+) -> LayerRun:
+    """A run, of which all but the membranes is computed again: from these and, if they matter, its currents."""
+    needs_w = neurons.switches.needs_w
+    unused = None if first.w is None or needs_w else jnp.zeros_like(v)
+    if not needs_w and first.remaining is None:
+        return LayerRun(v, unused, None)
     before = jnp.concatenate([first.v[None], v])[:-1]
 
-    def step(constants: LayerConstants, w: Array, xs: tuple[Array, Any, Array | None]) -> tuple[Array, Array]:
-        v, current, inside = xs
+    def step(
+        constants: LayerConstants, state: tuple[Any, Any], xs: tuple[Array, Array, Any, Array | None]
+    ) -> tuple[Any, Any]:
+        (w, remaining), (v, after, current, inside), own = state, xs, neurons._replace(constants=constants)
         current = jnp.zeros_like(v) if current is None else current
-        after = neurons._replace(constants=constants).advance(LayerState(v, w, None), current)[1]
-        w = _choose(inside, after, w)
-        return w, w
+        run = LayerRun(
+            after, own.advance(LayerState(v, w, None, remaining=remaining), current)[1], None, remaining
+        )
+        left = None if remaining is None else own.remaining_after(run)
+        state = _choose(inside, (run.w, left), state)
+        return state, (state[0], remaining)
 
     own = neurons.constants._replace(recurrent=None, recurrent_ends=None, recurrent_targets=None)
-    return neurons.loops.apart(step, own, first.w, (before, current, valid))[1]
+    start = first.w, first.remaining
+    w, remaining = neurons.loops.apart(step, own, start, (before, v, current, valid))[1]
+    return LayerRun(v, w if needs_w else unused, None, remaining)

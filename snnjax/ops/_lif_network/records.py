@@ -119,6 +119,16 @@ class LayerState(NamedTuple):
         ),
     ] = None
 
+    # Of neurons with a refractory period, else None: the steps that are left of it
+    remaining: Annotated[Any, arrays("sums", "batch", "neurons", given="with constants.glif.refractory")] = (
+        None
+    )
+
+    @property
+    def has_others(self) -> bool:
+        """Whether neurons have more states than the membrane."""
+        return self.w is not None or self.remaining is not None
+
 
 class Operands(NamedTuple):
     """The operands of the target."""
@@ -304,3 +314,5 @@ class ConnectionNumbers(NamedTuple):
 # The roots of the tables: what the two targets take and yield.
 ROOTS = (Operands, ForwardResults, BackwardArguments, BackwardResults, ForwardOnTiles, BackwardOnTiles)
 STATIC = (LayerNumbers, ConnectionNumbers)
+# The state whose sums of each neuron are what the equation of neurons steps: `NeuronState` in C++
+CARRIED = LayerState

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from snnjax._schema import Arrays, fields
 from snnjax._sparse_spikes import SparseSpikes
 from snnjax.ops._connection import DENSE, Connection
 from snnjax.ops._lif_network.records import LayerConstants, LayerState, Operands, Record, Weighted
@@ -72,9 +73,21 @@ def differentiable(tree: Operands, operands: Operands) -> Operands:
         inputs = dataclasses.replace(inputs, ids=None)
     elif not jnp.issubdtype(operands.inputs.dtype, jnp.floating):
         inputs = None
-    without: Any = dict.fromkeys(("second_threshold", "recurrent_ends", "recurrent_targets"))
-    constants = tuple(layer._replace(**without) for layer in tree.constants)
-    return tree._replace(inputs=inputs, constants=constants, lengths=None)
+    return without_others(tree, lambda arrays: arrays.gradient != "none")._replace(inputs=inputs)
+
+
+def without_others(record: Any, is_wanted: Callable[[Arrays], bool]) -> Any:
+    """A record, or records, with None for the arrays whose rows of the table are not wanted."""
+    if not hasattr(record, "_fields"):
+        return tuple(without_others(each, is_wanted) for each in record)
+    found = {}
+    for name, kind in fields(type(record)).items():
+        own, rows = getattr(record, name), getattr(kind, "__metadata__", None)
+        if rows is None and own is not None:
+            found[name] = without_others(own, is_wanted)
+        elif rows is not None and not is_wanted(rows[0]):
+            found[name] = None
+    return record._replace(**found)
 
 
 def with_records(switches: Switches, operands: Operands, needed: Operands) -> Switches:
@@ -110,7 +123,7 @@ def with_records(switches: Switches, operands: Operands, needed: Operands) -> Sw
         switches.layers, operands.linears, operands.constants, needed.constants, operands.first, strict=True
     )
     for layer, linear, constants, need, first in each:
-        lists = _needs_listed_only(layer, constants, need, first.v.shape[-1])
+        lists = _needs_listed_only(layer, first, need)
         lists = lists and not reads_currents(linear, constants)
         layers.append(with_needs(layer, linear, constants, need)._replace(records_listed=lists))
     return switches._replace(layers=tuple(layers), keeps_record=True)
@@ -121,15 +134,14 @@ def reads_currents(linear: Weighted, constants: LayerConstants) -> bool:
     return linear.weights is None and constants.recurrent is None
 
 
-def _needs_listed_only(
-    layer: LayerSwitches, constants: LayerConstants, need: LayerConstants, num_neurons: int
-) -> bool:
+def _needs_listed_only(layer: LayerSwitches, first: LayerState, need: LayerConstants) -> bool:
     """Whether the membranes of the listed neurons determine all cotangents but that of the counts.
 
     Elsewhere the slope has no effect. A reset to zero, a reset that is not detached, the cotangents of decay and
-    threshold, and second states depend on all membranes. Lists of more than half of the neurons save too little.
+    threshold, and other states of neurons depend on all membranes. Lists of more than half of the neurons save too
+    little.
     """
-    if layer.capacity is None or 2 * layer.capacity > num_neurons or constants.glif.second_state is not None:
+    if layer.capacity is None or 2 * layer.capacity > first.v.shape[-1] or first.has_others:
         return False
     if need.glif.decay or need.glif.threshold:
         return False

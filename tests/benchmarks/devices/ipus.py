@@ -15,11 +15,15 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 from snnjax._types import Signal, State
 from snnjax.ipu import read_profile
 from tests.benchmarks import workloads
+from tests.benchmarks.devices import beside_dense
 from tests.benchmarks.programs import networks
 from tests.benchmarks.programs.networks import DONATED
 from tests.benchmarks.workloads import Workload
 
-DENSE = {f"{name}, dense": alternative.forward for name, alternative in networks.PLAIN.items()}
+DENSE = {
+    "plain JAX, float32": beside_dense.unrolled,
+    "plain JAX, products of halves": functools.partial(beside_dense.unrolled, product=beside_dense.of_halves),
+}
 SPARSE = "snnjax, lists as long as the layers are active"
 MODELLED, COMPILATION, MODEL, CPU = (
     "modelled time of a step",

@@ -126,14 +126,6 @@ def on_ipus(workload: Workload, alternative: str, ipus: int, tiles: int) -> dict
     return measured.training(workload, alternative, ipus)
 
 
-def beside_dense(workload: Workload, tiles: int, activities: tuple[float, ...]) -> dict[str, float]:
-    """Modelled cycles of a time step, dense and sparse at each activity."""
-    use_ipus(1, tiles)
-    from tests.benchmarks.devices import beside_dense as measured
-
-    return measured.cycles_of_a_step(workload, activities)
-
-
 def pipelined(
     workload: Workload, tiles: int, ipus: int, pieces: int, rounds: int
 ) -> dict[str, dict[str, float]]:

@@ -355,6 +355,29 @@ def test_paths_say_which_weights_have_codelets(ipus):
     assert [name for name, params in each.items() if has_codelets(params)] == ["float32", "float16"]
 
 
+@pytest.mark.parametrize("capacity", [None, 1, 7], ids=["uncapped", "overfull", "room"])
+@pytest.mark.parametrize("recurrent", [False, True], ids=["feed-forward", "recurrent"])
+def test_dense_form_equals_the_reference(ipus, recurrent, capacity):
+    """Lists are made by codelets where one overflows; no loop is left of feed-forward layers, nor a bit of a record."""
+    rng = np.random.default_rng(14)
+    arguments = (events(rng), *network(rng, recurrent=recurrent))
+    options = {"capacity": capacity, "second_threshold": 0.25, "implementation": "reference"}
+
+    def both(inputs, layers, readout):
+        results = outputs(inputs, layers, readout, **options)
+        return wavy_sum(results), results
+
+    gradient = jax.jit(jax.grad(both, argnums=(1, 2), has_aux=True))
+    there = jax.device_put(arguments, ipus[0])
+    (actual, found), (wanted, expected) = gradient(*there), reference(gradient, *arguments)
+    chex.assert_trees_all_equal(cases.as_numpy(found), expected, strict=True)
+    chex.assert_trees_all_close(cases.as_numpy(actual), wanted, **CLOSE, strict=True)
+    if not recurrent:
+        text = gradient.lower(*there).as_text()
+        assert "stablehlo.while" not in text
+        assert ("snnjax_select_spikes" in text) == (capacity is not None and capacity < 7)
+
+
 @pytest.mark.parametrize(
     "recurrent, capacity",
     [(False, None), (False, 6), (True, None)],

@@ -75,6 +75,9 @@ class Form(NamedTuple):
     )
     synaptic: bool = False  # whether recurrent delays are those of synapses, not of neurons
     integers: str | None = None  # one of `SMALL_INTEGERS`
+    refractory: tuple[
+        bool, ...
+    ] = ()  # whether neurons of each layer have a refractory period; () is False for all
 
     def max_delay(self, layer: int) -> int | None:
         return self.max_delays[layer] if self.max_delays else None
@@ -124,7 +127,8 @@ def random_form(rng: np.random.Generator) -> Form:
     is_synaptic = form.recurrent_delay is not None and pick(True, False)
     # From 64 samples on blocks of such layers are larger.
     form = form._replace(synaptic=True, batch=pick(form.batch, 65)) if is_synaptic else form
-    return form._replace(integers=pick(None, None, None, *SMALL_INTEGERS))
+    form = form._replace(integers=pick(None, None, None, *SMALL_INTEGERS))
+    return form._replace(refractory=tuple(pick(False, False, True) for _ in widths))
 
 
 def _shorter(longest: int | None, entries: int) -> int | None:
@@ -167,9 +171,11 @@ def arguments(form: Form, rng: np.random.Generator) -> tuple[Any, ...]:
     layers = tuple(_with_delays(form, index, own, rng) for index, own in enumerate(layers))
     if form.connected is not None:
         layers = (_with_synapses(form, layers[0], rng), *layers[1:])
+    layers = tuple(_with_period(form, index, own, rng) for index, own in enumerate(layers))
     # Currents that are under way for one step less.
     arriving = [None if rows is None else rows[1:] for rows in back] if form.synaptic else nothing
-    states = zip(membranes, second, spikes, pending, earlier, arriving, strict=True)
+    remaining = [_remaining(form, index, width, rng) for index, width in enumerate(form.widths)]
+    states = zip(membranes, second, spikes, pending, earlier, arriving, remaining, strict=True)
     parameters = layers, readout, LIFNetworkState(tuple(LayerState(*each) for each in states), last)
     ends = rng.integers(0, form.steps + 1, form.batch) if form.lengths else None
     lengths = None if ends is None else jnp.asarray(ends.astype(form.integers or np.int32))
@@ -195,6 +201,24 @@ def _layer(form: Form, inputs: int, neurons: int, index: int, rng: np.random.Gen
         connection=Connection(max_delay=form.max_delay(index)),
         recurrent_connection=Connection(max_delay=_recurrent_delays(form)[index]),
     )
+
+
+def _is_refractory(form: Form, index: int) -> bool:
+    return bool(form.refractory) and form.refractory[index]
+
+
+def _with_period(form: Form, index: int, layer: LIFLayer, rng: np.random.Generator) -> LIFLayer:
+    if not _is_refractory(form, index):
+        return layer
+    steps = rng.integers(0, 4, _owners(form, form.widths[index]))
+    return layer._replace(refractory=jnp.asarray(steps, jnp.int32))
+
+
+def _remaining(form: Form, index: int, width: int, rng: np.random.Generator) -> jax.Array | None:
+    """What is left of the refractory periods: nothing, or more than they are long."""
+    if not _is_refractory(form, index):
+        return None
+    return jnp.asarray(rng.choice([0, 0, 1, 5], (form.batch, width)), jnp.float32)
 
 
 def _recurrent_delays(form: Form) -> list[int | None]:

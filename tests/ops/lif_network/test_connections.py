@@ -239,7 +239,7 @@ def test_the_kernels_say_what_they_cannot_take() -> None:
 def test_only_sums_and_means_of_adjacent_windows_are_pooled() -> None:
     refused = ((1, 1), "sum", "sums over 2x2 every 1x1"), ((2, 2), "max", "maxima over 2x2")
     for strides, how, words in refused:
-        pooling = Pooling((4, 4, 1), (2, 2), strides, how)
+        pooling = Pooling((4, 4, 1), (2, 2), strides, how, ((0, 0), (0, 0)))
         connection = Connection(pooling)
         own = LIFLayer(jnp.zeros((pooling.num_outputs, 3)), 0.5, connection=connection)
         text = (

@@ -97,6 +97,37 @@ FORMS = (
     Form(6, 4, 9, (9,), None, True, currents=True, second_states=(ALL,), recurrent_delay=0, synaptic=True),
     Form(3, 0, 5, (5,), 0, True, currents=True, second_states=(ALL,), recurrent_delay=2, synaptic=True),
     Form(5, 33, 200, (200,), None, second_states=(ALL,), given="bfloat16", dtype="bfloat16", currents=True),
+    # Refractory periods: with all of the above.
+    Form(12, 17, 20, (65, 64), detach_reset=False, refractory=(True, True)),
+    Form(9, 20, 40, (130, 17), None, True, capacity=(9, None), surrogate="triangle", refractory=(True, True)),
+    Form(9, 18, 40, (65, 64), 3, True, second_states=(ALL, ALL), detach_reset=False, refractory=(True, True)),
+    Form(
+        9,
+        16,
+        20,
+        (66, 63),
+        capacity=(12, 40),
+        second_states=(ADLIF, None),
+        reset="zero",
+        refractory=(True, True),
+    ),
+    Form(
+        12,
+        5,
+        20,
+        (100, 5),
+        2,
+        True,
+        capacity=20,
+        dtype="bfloat16",
+        recurrent_delay=3,
+        refractory=(True, True),
+    ),
+    Form(12, 17, 65, (65,), None, second_states=(SYNAPSE,), currents=True, refractory=(True,)),
+    Form(
+        7, 9, 65, (65, 20), reset="none", currents=True, synaptic=True, recurrent=True, recurrent_delay=2
+    )._replace(refractory=(True, False), rounds_record=(True, True)),
+    Form(0, 3, 5, (6,), recurrent=True, second_states=(ALL,), refractory=(True,)),
 )
 
 

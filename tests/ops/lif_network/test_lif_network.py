@@ -263,3 +263,17 @@ def test_a_decay_that_keeps_more_than_all_is_refused(decay) -> None:
             "From a time constant it is exp(-dt / time_constant)."
         )
     jax.eval_shape(lambda own: lif_network(X, [LAYER._replace(decay=own)]), jnp.asarray(decay))  # not known
+
+
+@pytest.mark.parametrize(
+    "steps, message",
+    [
+        (-1, "be between 0 and 16777216, got -1. Count it in steps."),
+        (jnp.array([2, 1 << 25], jnp.int32), "be between 0 and 16777216, got 33554432. Count it in steps."),
+        (jnp.full(2, 1.5), "hold integers, got float32. Cast it with layers[0].refractory.astype(int)."),
+    ],
+)
+def test_refractory_periods_are_whole_steps(steps, message: str) -> None:
+    with pytest.raises(ValueError) as error:
+        lif_network(X, [LAYER._replace(refractory=steps)])
+    assert str(error.value) == f"lif_network: `layers[0].refractory` must {message}"

@@ -157,7 +157,7 @@ class Net(NamedTuple):
         return inputs, layer, dyadic(rng, 0, 127, most + 1, 3, self.num_inputs).astype(dtype)
 
 
-WINDOWS = Pooling((4, 4, 1), (2, 2), (2, 2), "mean")
+WINDOWS = Pooling((4, 4, 1), (2, 2), (2, 2), "mean", ((0, 0), (0, 0)))
 NETS = {
     "lists": Net(True, Connection()),
     "means": Net(False, Connection(pooling=WINDOWS)),

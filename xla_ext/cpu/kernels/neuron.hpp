@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <limits>
 
 #include "../kernels.hpp"
 #include "simd.hpp"
@@ -69,6 +70,16 @@ inline Floats nextW(const SecondState<const float*>& constants, Index column, Fl
   return next;
 }
 
+// The steps that are left of the refractory period after a step, from those before it.
+inline Floats remainingAfter(const NeuronConstants& constants, Index column, Floats remaining, Mask spiked) {
+  return select(spiked, load(constants.refractory + column), maximum(remaining - 1.0F, Floats{}));
+}
+
+// A threshold, which no membrane reaches in the refractory period.
+inline Floats reachable(Mask held, Floats threshold) {
+  return select(held, splat(std::numeric_limits<float>::infinity()), threshold);
+}
+
 // Where the membranes of a row after the step are recorded.
 struct RecordRow {
   float* float32;
@@ -101,7 +112,17 @@ inline RecordRow recordRow(const StepForward& step, Index r) {
   return {float32, bfloat16, step.record_streams && is_aligned};
 }
 
-inline float* rowOf(Rows<float> rows, Index r) { return rows.data == nullptr ? nullptr : rows.row(r); }
+template <typename T>
+inline T* rowOf(Rows<T> rows, Index r) {
+  return rows.data == nullptr ? nullptr : rows.row(r);
+}
+template <typename T>
+inline NeuronState<T*> rowOf(const NeuronState<Rows<T>>& state, Index r) {
+  NeuronState<T*> row{};
+  SNNJAX_UNROLL
+  for (unsigned i = 0; i < kNeuronStates; ++i) row.at(i) = rowOf(state.at(i), r);
+  return row;
+}
 
 inline void putPart(float* row, Index column, Index left, Floats x) {
   if (row != nullptr) left < kLanes ? storePart(row + column, x, left) : store(row + column, x);
@@ -112,7 +133,7 @@ inline void keepRow(const StepForward& step, Index r) {
   const RecordRow to = recordRow(step, r);
   for (Index column = 0; column < step.columns; column += kLanes) {
     const Index left = step.columns - column;
-    to.put(column, left, load(step.v.row(r) + column), load(step.constants.threshold + column));
+    to.put(column, left, load(step.state.v.row(r) + column), load(step.constants.threshold + column));
     putPart(rowOf(step.record_current, r), column, left, Floats{});
   }
   for (Index word = 0; word < (step.columns + 63) / 64; ++word) {
@@ -125,8 +146,7 @@ inline void keepRow(const StepForward& step, Index r) {
 struct NeuronRow {
   NeuronConstants constants;
   const float* current;
-  float* state;
-  float* w;
+  NeuronState<float*> state;
   float* counts;
   RecordRow to;
   float* record_current;
@@ -134,29 +154,41 @@ struct NeuronRow {
 };
 
 // `kVectors` vectors of neurons, up to a word of bits. `kKeeps`: membranes or currents are recorded, which inference
-// mostly does not need.
-template <Reset kReset, bool kNear, bool kKeeps, bool kSecond, int kVectors>
+// mostly does not need. `kHolds`: neurons have a refractory period.
+template <Reset kReset, bool kNear, bool kKeeps, bool kSecond, bool kHolds, int kVectors>
 inline void stepVectors(const NeuronRow& row, Index column, std::uint64_t* spikes, std::uint64_t* near) {
   Floats v[kVectors], w[kVectors]{};
-  Mask spiked[kVectors];
+  Mask spiked[kVectors], held[kVectors]{};
   SNNJAX_UNROLL
   for (int i = 0; i < kVectors; ++i) {
     const Index at = column + i * kLanes;
-    const Floats before = load(row.state + at), current = load(row.current + at);
-    if constexpr (kSecond) w[i] = load(row.w + at);
+    const Floats before = load(row.state.v + at), current = load(row.current + at);
+    [[maybe_unused]] Floats remaining{};
+    if constexpr (kSecond) w[i] = load(row.state.w + at);
+    if constexpr (kHolds) {
+      remaining = load(row.state.remaining + at);
+      held[i] = greater(remaining, Floats{});
+    }
     Floats threshold = raised<kSecond>(row.constants, row.constants.threshold, at, w[i]);
     v[i] = load(row.constants.decay + at) * reset<kReset>(before, threshold) + load(row.constants.gain + at) * current;
     if constexpr (kSecond) {
       const SecondState<const float*>& second = row.constants.second_state;
-      w[i] = nextW(second, at, w[i], before, greater(before, threshold), current);
+      const Floats w_before = w[i];
+      w[i] = nextW(second, at, w_before, before, greater(before, threshold), current);
       if (second.v_coupling != nullptr) v[i] += load(second.v_coupling + at) * w[i];
+      if constexpr (kHolds) w[i] = select(held[i], w_before, w[i]);
       threshold = raised<kSecond>(row.constants, row.constants.threshold, at, w[i]);
-      store(row.w + at, w[i]);
+      store(row.state.w + at, w[i]);
     }
+    if constexpr (kHolds) v[i] = select(held[i], before, v[i]);
     if constexpr (kKeeps) putPart(row.record_current, at, row.left - at, current);
     if constexpr (kKeeps) row.to.put(at, row.left - at, v[i], threshold);
-    store(row.state + at, v[i]);
+    store(row.state.v + at, v[i]);
+    if constexpr (kHolds) threshold = reachable(held[i], threshold);
     spiked[i] = greater(v[i], threshold);
+    if constexpr (kHolds) {
+      store(row.state.remaining + at, remainingAfter(row.constants, at, remaining, spiked[i]));
+    }
     const Floats count = load(row.counts + at);
     store(row.counts + at, select(spiked[i], count + 1.0F, count));
   }
@@ -165,20 +197,21 @@ inline void stepVectors(const NeuronRow& row, Index column, std::uint64_t* spike
     const Index at = column + i * kLanes, bit = at % 64;
     *spikes |= static_cast<std::uint64_t>(bitsOf(spiked[i])) << bit;
     if constexpr (kNear) {
-      const Mask above = greater(v[i], raised<kSecond>(row.constants, row.constants.second_threshold, at, w[i]));
+      Floats second_threshold = raised<kSecond>(row.constants, row.constants.second_threshold, at, w[i]);
+      if constexpr (kHolds) second_threshold = reachable(held[i], second_threshold);
+      const Mask above = greater(v[i], second_threshold);
       *near |= static_cast<std::uint64_t>(bitsOf(above)) << bit;
     }
   }
 }
 
-template <Reset kReset, bool kNear, bool kKeeps, bool kSecond>
+template <Reset kReset, bool kNear, bool kKeeps, bool kSecond, bool kHolds>
 inline void stepRow(const StepForward& step, Index r) {
   constexpr int kVectors = 64 / kLanes;
   const Index columns = step.columns;
   const NeuronRow row{.constants = step.constants,
                       .current = step.current.row(r),
-                      .state = step.v.row(r),
-                      .w = rowOf(step.w, r),
+                      .state = rowOf(step.state, r),
                       .counts = step.counts.row(r),
                       .to = recordRow(step, r),
                       .record_current = rowOf(step.record_current, r),
@@ -186,18 +219,19 @@ inline void stepRow(const StepForward& step, Index r) {
   for (Index first = 0; first < columns; first += 64) {
     std::uint64_t spikes = 0, near = 0;
     if (first + 64 <= columns) {
-      stepVectors<kReset, kNear, kKeeps, kSecond, kVectors>(row, first, &spikes, &near);
+      stepVectors<kReset, kNear, kKeeps, kSecond, kHolds, kVectors>(row, first, &spikes, &near);
     } else {
       for (Index column = first; column < columns; column += kLanes) {
-        stepVectors<kReset, kNear, kKeeps, kSecond, 1>(row, column, &spikes, &near);
+        stepVectors<kReset, kNear, kKeeps, kSecond, kHolds, 1>(row, column, &spikes, &near);
       }
     }
     step.spikes.row(r)[first / 64] = spikes;
-    if constexpr (kNear) step.near.row(r)[first / 64] = near & ~spikes;
+    if (kNear && (!kHolds || step.near.data != nullptr)) step.near.row(r)[first / 64] = near & ~spikes;
   }
 }
 
-template <Reset kReset, bool kNear, bool kSecond>
+// Of neurons with a refractory period there is one way for all that may be absent: a third of the code.
+template <Reset kReset, bool kNear, bool kSecond, bool kHolds>
 inline void stepForwardWith(const StepForward& step) {
   const bool keeps =
       step.record.data != nullptr || step.record_bfloat16.data != nullptr || step.record_current.data != nullptr;
@@ -205,22 +239,25 @@ inline void stepForwardWith(const StepForward& step) {
     if (step.step >= step.ends[r]) {
       keepRow(step, r);
     } else {
-      keeps ? stepRow<kReset, kNear, true, kSecond>(step, r) : stepRow<kReset, kNear, false, kSecond>(step, r);
+      kHolds || keeps ? stepRow<kReset, kNear, true, kSecond, kHolds>(step, r)
+                      : stepRow<kReset, kNear, kHolds, kSecond, kHolds>(step, r);
     }
   }
 }
 
-template <bool kNear, bool kSecond>
+template <bool kNear, bool kSecond, bool kHolds = false>
 inline void stepForwardBy(const StepForward& step) {
   switch (step.reset) {
-    case Reset::Subtract: return stepForwardWith<Reset::Subtract, kNear, kSecond>(step);
-    case Reset::Zero: return stepForwardWith<Reset::Zero, kNear, kSecond>(step);
-    case Reset::None: return stepForwardWith<Reset::None, kNear, kSecond>(step);
+    case Reset::Subtract: return stepForwardWith<Reset::Subtract, kNear, kSecond, kHolds>(step);
+    case Reset::Zero: return stepForwardWith<Reset::Zero, kNear, kSecond, kHolds>(step);
+    case Reset::None: return stepForwardWith<Reset::None, kNear, kSecond, kHolds>(step);
   }
 }
 
 inline void stepForward(const StepForward& step) {
-  if (step.w.data == nullptr) {
+  if (step.state.remaining.data != nullptr) {
+    step.state.w.data == nullptr ? stepForwardBy<true, false, true>(step) : stepForwardBy<true, true, true>(step);
+  } else if (step.state.w.data == nullptr) {
     step.near.data == nullptr ? stepForwardBy<false, false>(step) : stepForwardBy<true, false>(step);
   } else {
     step.near.data == nullptr ? stepForwardBy<false, true>(step) : stepForwardBy<true, true>(step);
@@ -243,21 +280,31 @@ inline void affine(const float* x, const float* factor, const float* term, Index
 }
 
 // As `stepVectors` computes it, by the same operations: bit-identical.
-inline void stepSecondState(const StepSecondState& step) {
+inline void stepAgain(const StepAgain& step) {
   const NeuronConstants constants = step.constants;
   for (Index r = 0; r < step.rows; ++r) {
     const bool runs = step.step < step.ends[r];
+    const NeuronState<const float*> from = rowOf(step.before, r);
+    const NeuronState<float*> to = rowOf(step.after, r);
     for (Index column = 0; column < step.columns; column += kLanes) {
       const Index left = step.columns - column;
-      Floats w = load(step.w_before.row(r) + column);
-      if (runs) {
-        const Floats before = part(step.v_before.row(r), column, left);
+      Floats w = from.w == nullptr ? Floats{} : load(from.w + column);
+      Floats remaining = from.remaining == nullptr ? Floats{} : load(from.remaining + column);
+      const Mask held = greater(remaining, Floats{});
+      if (runs && from.w != nullptr) {
+        const Floats before = part(from.v, column, left);
         const bool has_current = constants.second_state.w_gain != nullptr;
         const Floats current = has_current ? part(step.current.row(r), column, left) : Floats{};
         const Mask spiked = greater(before, raised<true>(constants, constants.threshold, column, w));
-        w = nextW(constants.second_state, column, w, before, spiked, current);
+        w = select(held, w, nextW(constants.second_state, column, w, before, spiked, current));
       }
-      store(step.w.row(r) + column, w);
+      if (runs && from.remaining != nullptr) {
+        const Floats threshold = reachable(held, raised<true>(constants, constants.threshold, column, w));
+        const Mask spiked = greater(part(step.v.row(r), column, left), threshold);
+        remaining = remainingAfter(constants, column, remaining, spiked);
+      }
+      if (from.w != nullptr) store(to.w + column, w);
+      if (from.remaining != nullptr) store(to.remaining + column, remaining);
     }
   }
 }
@@ -296,11 +343,11 @@ struct StepSums {
   void add() const {
     const SecondState<float*>& second = step.sums.second_state;
     add(step.sums.threshold, g_threshold);
-    const bool needs_before = step.v_before.data != nullptr;
-    const Floats before = needs_before ? part(step.v_before.row(r), column, left) : Floats{};
+    const bool needs_before = step.before.v.data != nullptr;
+    const Floats before = needs_before ? part(step.before.v.row(r), column, left) : Floats{};
     Floats w_before{};
     if constexpr (kSecond) {
-      if (step.w_before.data != nullptr) w_before = part(step.w_before.row(r), column, left);
+      if (step.before.w.data != nullptr) w_before = part(step.before.w.row(r), column, left);
     }
     const Floats threshold = raised<kSecond>(step.constants, step.constants.threshold, column, w_before);
     add(step.sums.decay, g_v * resetBy(step.reset, before, threshold));
@@ -318,11 +365,11 @@ struct StepSums {
   }
 };
 
-// What reaches the spikes of a vector of neurons: of the listed ones from above, from the counts, and through the jump
-// of the second state.
-template <bool kSecond>
+// What reaches the spikes of a vector of neurons: of the listed ones from above, from the counts, and, held or not,
+// through the jump of the second state.
+template <bool kSecond, bool kHolds>
 [[gnu::always_inline]] inline Floats reachingSpikes(const StepBackward& step, Index r, Index column, Floats v, Floats w,
-                                                    Floats g_w_next) {
+                                                    [[maybe_unused]] Mask held, Floats g_w_next) {
   const NeuronConstants& constants = step.constants;
   Floats g_s = load(step.g_spikes.row(r) + column);
   if (step.listed.data != nullptr) {
@@ -333,6 +380,7 @@ template <bool kSecond>
     const Mask reached = greater(v, raised<kSecond>(constants, constants.second_threshold, column, w));
     g_s += select(reached, load(step.g_counts.row(r) + column), Floats{});
   }
+  if constexpr (kHolds) g_s = select(held, Floats{}, g_s);
   if constexpr (kSecond) {
     const float* const jump = constants.second_state.w_jump;
     if (jump != nullptr) g_s += load(jump + column) * g_w_next;
@@ -340,11 +388,16 @@ template <bool kSecond>
   return g_s;
 }
 
+// Where neurons with so many steps left, padded to whole vectors, are held; nullptr: nowhere.
+inline Mask heldAt(const float* remaining, Index column) {
+  return remaining == nullptr ? Mask{} : greater(load(remaining + column), Floats{});
+}
+
 // The cotangents of a vector of second states.
-[[gnu::always_inline]] inline Floats stepSecondStateBack(const StepBackward& step, Index column, Floats g_w_next,
+[[gnu::always_inline]] inline Floats stepSecondStateBack(const StepBackward& step, Index column, Floats g_w_decayed,
                                                          Floats g_v, Floats g_threshold, const float* g_last_w) {
   const SecondState<const float*>& constants = step.constants.second_state;
-  Floats g_w = load(constants.w_decay + column) * g_w_next;
+  Floats g_w = g_w_decayed;
   if (constants.threshold_coupling != nullptr) g_w += load(constants.threshold_coupling + column) * g_threshold;
   if (g_last_w != nullptr) g_w += load(g_last_w + column);
   if (constants.v_coupling != nullptr) g_w += load(constants.v_coupling + column) * g_v;
@@ -352,45 +405,67 @@ template <bool kSecond>
 }
 
 // One row. `kPlain`: a detached reset that subtracts, no sums, no counts, every neuron listed, no second state.
-template <Surrogate kKind, bool kPlain, bool kSecond>
+//
+// Neurons that the step has held pass the cotangents of their states on as they are, and those that the next step holds
+// take them so: nothing went through its equation.
+template <Surrogate kKind, bool kPlain, bool kSecond, bool kHolds>
 inline void stepBackRow(const StepBackward& step, Index r, [[maybe_unused]] bool has_sums) {
   const NeuronConstants constants = step.constants;
   const Index columns = step.columns;
-  const auto rowOf = [r](const auto& rows) { return rows.data == nullptr ? nullptr : rows.row(r); };
-  const float *membranes = step.v.row(r), *w_row = rowOf(step.w), *g_spikes = step.g_spikes.row(r);
-  const float *next_v = rowOf(step.next_v), *next_g_spikes = rowOf(step.next_g_spikes);
+  const NeuronState<const float*> after = rowOf(step.after, r), before = rowOf(step.before, r);
+  const float *g_spikes = step.g_spikes.row(r), *next_v = rowOf(step.next_v, r);
+  const float* next_g_spikes = rowOf(step.next_g_spikes, r);
   const bool is_last = step.step + 1 == step.ends[r];
-  const float* g_last = is_last ? rowOf(step.g_last) : nullptr;
-  const float* g_last_w = is_last ? rowOf(step.g_last_w) : nullptr;
-  float *state = step.g_u.row(r), *g_v_row = step.g_v.row(r);
+  const NeuronState<const float*> g_last = is_last ? rowOf(step.g_last, r) : NeuronState<const float*>{};
+  const NeuronState<float*> g_state = rowOf(step.g_state, r);
+  float* g_v_row = step.g_v.row(r);
   for (Index column = 0; column < columns; column += kLanes) {
     if (next_v != nullptr) __builtin_prefetch(next_v + column);
     if (next_g_spikes != nullptr) __builtin_prefetch(next_g_spikes + column);
     const Index left = columns - column;
-    const Floats v = part(membranes, column, left);
-    const Floats w = kSecond && w_row != nullptr ? part(w_row, column, left) : Floats{};
-    const Floats g_w_next = kSecond ? load(step.g_w.row(r) + column) : Floats{};
+    const Floats v = part(after.v, column, left);
+    const Floats w = kSecond && after.w != nullptr ? part(after.w, column, left) : Floats{};
+    const Floats g_w_next = kSecond ? load(g_state.w + column) : Floats{};
     const Floats threshold = raised<kSecond>(constants, constants.threshold, column, w);
-    Floats g_s, g_threshold{}, g_v = load(state + column);
+    [[maybe_unused]] Mask held{}, held_next{};
+    if constexpr (kHolds) {
+      held = heldAt(before.remaining, column);
+      held_next = heldAt(after.remaining, column);
+    }
+    const auto unless = [](Mask mask, Floats x) { return kHolds ? select(mask, Floats{}, x) : x; };
+    const Floats g_next = load(g_state.v + column), g_w_stepped = unless(held_next, g_w_next);
+    Floats g_s, g_threshold{}, g_v = g_next;
     if constexpr (kPlain) {
       g_s = load(g_spikes + column);
     } else {
-      g_s = reachingSpikes<kSecond>(step, r, column, v, w, g_w_next);
-      g_v = throughReset<kKind>(step, g_v, v, threshold, &g_threshold);
+      g_s = reachingSpikes<kSecond, kHolds>(step, r, column, v, w, held, g_w_stepped);
+      g_v = throughReset<kKind>(step, g_next, v, threshold, &g_threshold);
+    }
+    if constexpr (kHolds) {
+      g_v = select(held_next, g_next, g_v);
+      g_threshold = unless(held_next, g_threshold);
     }
     // A cotangent of 0 stays 0 whatever the slope, NaN included.
     const Floats through_spike =
         select(notEqual(g_s, Floats{}), g_s * slopeAt<kKind>(v - threshold, step.surrogate), Floats{});
     g_v += through_spike;
-    if (g_last != nullptr) g_v += load(g_last + column);
+    if (g_last.v != nullptr) g_v += load(g_last.v + column);
     g_threshold -= through_spike;
-    Floats g_current = g_v, g_w{};
+    Floats g_w{};
     if constexpr (kSecond) {
       const SecondState<const float*>& second = constants.second_state;
-      if (second.w_membrane != nullptr) g_v += load(second.w_membrane + column) * g_w_next;
-      g_w = stepSecondStateBack(step, column, g_w_next, g_v, g_threshold, g_last_w);
-      store(step.g_w.row(r) + column, g_w);
-      g_current = g_v;
+      if (second.w_membrane != nullptr) g_v += load(second.w_membrane + column) * g_w_stepped;
+      const Floats g_w_decayed = load(second.w_decay + column) * g_w_next;
+      g_w = stepSecondStateBack(step, column, kHolds ? select(held_next, g_w_next, g_w_decayed) : g_w_decayed,
+                                unless(held, g_v), g_threshold, g_last.w);
+      store(g_state.w + column, g_w);
+    }
+    const Floats g_own = g_v, g_decayed = load(constants.decay + column) * g_v;
+    g_v = unless(held, g_v);  // from here on of what the step has computed
+    g_w = unless(held, g_w);
+    Floats g_current = g_v;
+    if constexpr (kSecond) {
+      const SecondState<const float*>& second = constants.second_state;
       if (second.w_gain != nullptr) {
         g_current = load(constants.gain + column) * g_v + load(second.w_gain + column) * g_w;
       }
@@ -398,7 +473,7 @@ inline void stepBackRow(const StepBackward& step, Index r, [[maybe_unused]] bool
     store(g_v_row + column, g_current);
     if (step.sum_current != nullptr) addTo(step.sum_current + column, g_current);
     if (step.sum_given != nullptr) addTo(step.sum_given + column, g_current * part(step.given.row(r), column, left));
-    store(state + column, load(constants.decay + column) * g_v);
+    store(g_state.v + column, kHolds ? select(held, g_own, g_decayed) : g_decayed);
     if constexpr (!kPlain) {
       if (has_sums) StepSums{step, r, column, left, g_v, g_w, g_threshold, w}.template add<kSecond>();
     }
@@ -408,6 +483,7 @@ inline void stepBackRow(const StepBackward& step, Index r, [[maybe_unused]] bool
 template <Surrogate kKind>
 inline void stepBackwardWith(const StepBackward& step) {
   const bool has_second = step.constants.second_state.w_decay != nullptr;
+  const bool holds = step.after.remaining.data != nullptr;
   bool has_sums = false;
   for (unsigned i = 0; i < kGlifConstants; ++i) has_sums = has_sums || step.sums.at(i) != nullptr;
   const bool is_plain = step.reset == Reset::Subtract && step.detach_reset && !has_sums && !has_second &&
@@ -415,12 +491,15 @@ inline void stepBackwardWith(const StepBackward& step) {
   for (Index r = 0; r < step.rows; ++r) {
     if (step.step >= step.ends[r]) {
       for (Index column = 0; column < step.columns; column += kLanes) store(step.g_v.row(r) + column, Floats{});
+    } else if (holds) {
+      has_second ? stepBackRow<kKind, false, true, true>(step, r, has_sums)
+                 : stepBackRow<kKind, false, false, true>(step, r, has_sums);
     } else if (has_second) {
-      stepBackRow<kKind, false, true>(step, r, has_sums);
+      stepBackRow<kKind, false, true, false>(step, r, has_sums);
     } else if (is_plain) {
-      stepBackRow<kKind, true, false>(step, r, false);
+      stepBackRow<kKind, true, false, false>(step, r, false);
     } else {
-      stepBackRow<kKind, false, false>(step, r, has_sums);
+      stepBackRow<kKind, false, false, false>(step, r, has_sums);
     }
   }
 }

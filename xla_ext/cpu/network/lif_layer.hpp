@@ -148,28 +148,33 @@ inline Index columnsOfTile(const Layer& layer, Index convolved, Index more = 0) 
   return columnsOfTile(layer.neurons(), rows + more);
 }
 
+// Of a layer's recurrent spikes, those under way before a step or after it, the last of which have a row of their own,
+// and what is to arrive through synapses with delays. A state has no numbers without rows.
+inline Index earlierRows(const Layer& layer) { return layer.recurrent_delays->rows() - 1; }
+inline UnderWay recurrentUnderWay(const Layer& layer, const lif_network::LayerState<Numbers>& state) {
+  return {state.earlier_spikes, state.earlier_spikes ? earlierRows(layer) : 0, state.spikes};
+}
+inline UnderWay recurrentArriving(const Layer& layer, const lif_network::LayerState<Numbers>& state) {
+  return {state.arriving, state.arriving ? layer.synaptic_delays->longest() : 0};
+}
+
 struct LayerForward {
   const Layer& layer;
   const SpikeRows* inputs;  // nullptr where currents are given
   Numbers currents;         // * [steps, batch, neurons]
   Extent extent;
-  Numbers first_v, first_w, first_spikes;  // [batch, neurons]
-  UnderWay first_under_way;                // of delayed recurrent spikes
-  UnderWay first_arriving;                 // through synapses with delays
-  // Results. Those marked * may be absent.
+  lif_network::LayerState<Numbers> first;
+  // Results. Those marked * may be absent, and so may those of the state.
   WritableNumbers record;         // * membranes [steps, batch, neurons]; in bfloat16, see originOf
   WritableNumbers listed_record;  // * those of listed neurons by ascending id, then 0 [steps, batch, capacity]
   float* record_current;          // * currents, likewise
-  WritableNumbers last_v;         // [batch, neurons]
-  WritableNumbers last_w;         // * likewise
-  WritableNumbers last_spikes;    // * likewise
-  WritableNumbers last_arriving;  // * through synapses with delays
-  float* counts;                  // * true spikes [batch, neurons]
-  std::int32_t* dropped;          // * [batch]
-  std::int32_t* num_spikes;       // * true spikes of each row
-  Bits& spikes;                   // the listed spikes, one row per step and sample
-  Bits near;                      // of a layer with lists: the listed neurons that do not spike
-  SpikeLists* lists;              // of a recurrent layer: of `spikes`, a part for each block of samples
+  lif_network::LayerState<WritableNumbers> last;
+  float* counts;             // * true spikes [batch, neurons]
+  std::int32_t* dropped;     // * [batch]
+  std::int32_t* num_spikes;  // * true spikes of each row
+  Bits& spikes;              // the listed spikes, one row per step and sample
+  Bits near;                 // of a layer with lists: the listed neurons that do not spike
+  SpikeLists* lists;         // of a recurrent layer: of `spikes`, a part for each block of samples
   std::unique_ptr<const SynapticShares> shares = {};  // of a layer with synaptic delays
 };
 
@@ -213,9 +218,7 @@ struct LayerBackward {
   const Delays* split;  // whose shares are separate in `inputs`, for their cotangents; may be absent
   Numbers currents;     // * that were given, [steps, batch, neurons]
   Extent extent;
-  Numbers first_v, first_w, first_spikes;
-  UnderWay first_under_way, g_last_under_way;  // of delayed recurrent spikes
-  UnderWay g_last_arriving;                    // through synapses with delays
+  lif_network::LayerState<Numbers> first, g_last;
   // Membranes as recorded: of all neurons, or only of those listed; those that follow from given currents alone are
   // computed again.
   Numbers record, listed_record;
@@ -224,9 +227,9 @@ struct LayerBackward {
   const GivenBits& spikes;      // the listed spikes
   const GivenBits& listed;      // all listed neurons; empty: all
   Above above;
-  SentBack sent;                                        // instead of `above`: what a pooling or convolution sends
-  Numbers g_spikes;                                     // * further cotangents of the spikes [steps, batch, neurons]
-  Numbers g_counts, g_last_v, g_last_w, g_last_spikes;  // [batch, neurons]
+  SentBack sent;     // instead of `above`: what a pooling or convolution sends
+  Numbers g_spikes;  // * further cotangents of the spikes [steps, batch, neurons]
+  Numbers g_counts;  // [batch, neurons]
   // Results. Those marked * may be absent.
   WritableNumbers g_currents;                  // * of given ones [steps, batch, neurons]
   WritableNumbers g_weights;                   // * as the weights
@@ -237,15 +240,9 @@ struct LayerBackward {
   WritableNumbers g_factor;                    // * of given currents: [neurons]
   WritableNumbers g_delays;                    // * [inputs], only where they are split
   GLIFConstants<WritableNumbers> g_constants;  // * [neurons]
-  WritableNumbers g_first_v;                   // [batch, neurons]
-  WritableNumbers g_first_w;                   // * likewise
-  WritableNumbers g_first_spikes;              // * likewise
-  WritableNumbers g_first_earlier;             // * of delayed recurrent spikes before those
-  Index earlier_rows;                          // of them
-  WritableNumbers g_first_arriving;            // * through synapses with delays
-  Index arriving_rows;                         // of them
-  bool keeps_g_v;                              // whether the layer below needs them
-  KeptRows g_v;                                // of the membranes [rows, neurons], 0 past the ends
+  lif_network::LayerState<WritableNumbers> g_first;
+  bool keeps_g_v;                     // whether the layer below needs them
+  KeptRows g_v;                       // of the membranes [rows, neurons], 0 past the ends
   Borrowed<std::int32_t> slots = {};  // where `listed_record` has the first neuron of a word of a row [words, rows]
   std::unique_ptr<const CollectingSynapses> collecting = {};     // of a layer with `synapses`
   std::unique_ptr<SynapticCotangents> synaptic_cotangents = {};  // of a layer with synaptic delays

@@ -96,18 +96,19 @@ class PatchBackward {
         width_(record_.width()),
         block_(backwardBlock(pass)),
         chunk_steps_(inputs.chunking().steps),
-        g_u_(block_ * width_),
         carried_(layer_.isRecurrent() ? block_ * width_ : 0),
         sent_(layer_.isRecurrent() ? block_ * width_ : 0),
         g_counts_(pass.g_counts ? block_ * width_ : 0),
-        g_last_(block_ * width_),
-        g_w_(hasSecondState() ? block_ * width_ : 0),
-        g_last_w_(hasSecondState() ? block_ * width_ : 0),
         step_sums_(sums.kinds() * width_) {
+    for (unsigned i = 0; i < kNeuronStates; ++i) {
+      if (!pass.g_last.at(i)) continue;
+      g_state_.at(i) = Buffer<float>(block_ * width_);
+      g_last_.at(i) = Buffer<float>(block_ * width_);
+    }
     if (pass.g_currents) scaleCurrents();
     if (layer_.recurrent_delays != nullptr) {
-      back_ = std::make_unique<RecurrentCotangents>(*layer_.recurrent_delays, pass.g_last_under_way, pass.extent,
-                                                    block_, width_);
+      back_ = std::make_unique<RecurrentCotangents>(*layer_.recurrent_delays, recurrentUnderWay(layer_, pass.g_last),
+                                                    pass.extent, block_, width_);
     }
     if (pass.synaptic_cotangents != nullptr)
       collector_ = std::make_unique<SynapticCollector>(*pass.synaptic_cotangents, block_, width_);
@@ -136,7 +137,6 @@ class PatchBackward {
   // The weight gradient of a recurrent layer waits for the samples of all threads.
   bool sumsWeights() const { return !layer_.isRecurrent() && needsWeights(pass_); }
   bool sumsDense() const { return sumsWeights() && convolution_ == nullptr; }
-  bool hasSecondState() const { return layer_.constants.hasSecondState(); }
 
   Index rowsOfChunk() const { return (sumsWeights() ? chunk_steps_ : 1) * block_; }
   Rows<float> sums() const { return {scratch_.rows.rows().row(rowsOfChunk()), width_}; }
@@ -202,14 +202,13 @@ class PatchBackward {
   void begin() {
     of_spikes_.begin();
     if (collector_ != nullptr) collector_->begin(record_.firstSample(), samples());
-    std::fill_n(g_u_.data(), samples() * width_, 0.0F);
-    read(pass_.g_last_v, g_last_);
-    if (hasSecondState()) {
-      std::fill_n(g_w_.data(), samples() * width_, 0.0F);
-      read(pass_.g_last_w, g_last_w_);
+    for (unsigned i = 0; i < kNeuronStates; ++i) {
+      if (!pass_.g_last.at(i)) continue;
+      std::fill_n(g_state_.at(i).data(), samples() * width_, 0.0F);
+      read(pass_.g_last.at(i), g_last_.at(i));
     }
     if (pass_.g_counts) read(pass_.g_counts, g_counts_);
-    if (layer_.isRecurrent()) read(pass_.g_last_spikes, carried_);
+    if (layer_.isRecurrent()) read(pass_.g_last.spikes, carried_);
   }
 
   // The block of an array [batch, neurons].
@@ -267,23 +266,25 @@ class PatchBackward {
         .g_spikes = g_spikes,
         .listed = {is_step && pass_.listed ? pass_.listed.row(row) + word : nullptr, pass_.listed.words()},
         .g_counts = is_step && pass_.g_counts ? own(g_counts_) : kNoRows,
-        .g_last = own(g_last_),
-        .g_last_w = hasSecondState() ? own(g_last_w_) : kNoRows,
-        .v = record_.membranes(step, Place::kNow, step - 1),
-        .v_before = is_step && needsBefore() ? record_.membranes(step - 1, Place::kBefore, step - 2) : kNoRows,
-        .w = record_.secondStates(step),
-        .w_before = is_step ? record_.secondStates(step - 1) : kNoRows,
+        .g_last = {},
+        .after = record_.states(step),
+        .before = is_step ? record_.states(step - 1) : NeuronState<Rows<const float>>{},
         .current = needsCurrents(is_step) ? record_.currents(step) : kNoRows,
         .given = stepSum(kSumGiven, is_step) == nullptr ? kNoRows : record_.given(step),
         .next_v = record_.inPlace(pass_.record, step - 1),
         .next_g_spikes = isReadInPlace() ? record_.inPlace(pass_.g_spikes, step - 1) : kNoRows,
-        .g_u = rowsOf(g_u_),
-        .g_w = {hasSecondState() ? g_w_.data() : nullptr, width_},
+        .g_state = {},
         .g_v = g_v(step),
         .sums = {},
         .sum_current = stepSum(kSumCurrent, is_step),
         .sum_given = stepSum(kSumGiven, is_step),
     };
+    call.after.v = record_.membranes(step, Place::kNow, step - 1);
+    call.before.v = is_step && needsBefore() ? record_.membranes(step - 1, Place::kBefore, step - 2) : kNoRows;
+    for (unsigned i = 0; i < kNeuronStates; ++i) {
+      call.g_last.at(i) = own(g_last_.at(i));
+      call.g_state.at(i) = rowsOf(g_state_.at(i));
+    }
     SecondState<const float*>& second = call.constants.second_state;
     if (!is_step) second.v_coupling = second.w_gain = nullptr;  // those of the first step: it is done
     for (unsigned i = 0; i < kGlifConstants; ++i) call.sums.at(i) = stepSum(i, is_step);
@@ -360,22 +361,22 @@ class PatchBackward {
   void end() {
     const Buffer<float> none(samples() * width_);
     advance(-1, {none.data(), width_});
-    for (Index row = 0; back_ != nullptr && row < pass_.earlier_rows; ++row) writeEarlier(row);
+    for (Index row = 0; pass_.g_first.earlier_spikes && row < earlierRows(layer_); ++row) writeEarlier(row);
     if (back_ != nullptr) back_->gather(-1, record_.firstSample(), samples(), rowsOf(carried_));
     for (Index r = 0; r < samples(); ++r) {
       const Index place = record_.place(r);
-      pass_.g_first_v.write(place, patch_.columns, g_v(-1).row(r));
-      if (pass_.g_first_w) pass_.g_first_w.write(place, patch_.columns, g_w_.data() + r * width_);
-      if (pass_.g_first_spikes) pass_.g_first_spikes.write(place, patch_.columns, carried_.data() + r * width_);
+      pass_.g_first.v.write(place, patch_.columns, g_v(-1).row(r));
+      if (pass_.g_first.w) pass_.g_first.w.write(place, patch_.columns, g_state_.w.data() + r * width_);
+      if (pass_.g_first.spikes) pass_.g_first.spikes.write(place, patch_.columns, carried_.data() + r * width_);
     }
   }
 
   // The cotangents of recurrent spikes of the state but the last ones.
   void writeEarlier(Index row) {
-    back_->gather(row - pass_.earlier_rows - 1, record_.firstSample(), samples(), rowsOf(carried_));
+    back_->gather(row - earlierRows(layer_) - 1, record_.firstSample(), samples(), rowsOf(carried_));
     for (Index r = 0; r < samples(); ++r) {
       const Index place = row * pass_.extent.batch * neurons() + record_.place(r);
-      pass_.g_first_earlier.write(place, neurons(), carried_.data() + r * width_);
+      pass_.g_first.earlier_spikes.write(place, neurons(), carried_.data() + r * width_);
     }
   }
 
@@ -391,10 +392,10 @@ class PatchBackward {
   float* sum_patches_;         // the gradient of a convolution, packed
   const Index width_, block_;  // columns of whole vectors, samples of a block, of the last one fewer
   const Index chunk_steps_;
-  bool has_sums_ = false;                                   // of a chunk of rows at least
-  Buffer<float> g_u_, carried_, sent_, g_counts_, g_last_;  // [samples of a block, width]
-  Buffer<float> g_w_, g_last_w_;                            // likewise, of layers with a second state
-  Buffer<float> step_sums_;                                 // [kinds of sums, width]
+  bool has_sums_ = false;                        // of a chunk of rows at least
+  NeuronState<Buffer<float>> g_state_, g_last_;  // [samples of a block, width]
+  Buffer<float> carried_, sent_, g_counts_;      // likewise
+  Buffer<float> step_sums_;                      // [kinds of sums, width]
   std::vector<float> row_, scale_;
   std::unique_ptr<ConvolutionColumns> convolution_;
   std::unique_ptr<RecurrentCotangents> back_;     // through delays of recurrent spikes
@@ -436,7 +437,7 @@ void finishDelayed(const LayerBackward& pass, SumsOfWeights& sums, const Threads
   const bool are_split = static_cast<bool>(pass.g_recurrent_delays);
   const BitSource source(pass.spikes.row(0), neurons);
   const SpikeLists sent(source, rows, neurons, batch, pass.extent.ends, threads);
-  const Arrivals arrivals(sent, pass.first_under_way, pass.extent, delays, are_split, threads);
+  const Arrivals arrivals(sent, recurrentUnderWay(layer, pass.first), pass.extent, delays, are_split, threads);
   const float* const gain = layer.constants.outerGain();
   double* const sum_gain = sumsGain(pass) ? sums.gain : nullptr;
   const SplitSource split(arrivals);
@@ -445,7 +446,8 @@ void finishDelayed(const LayerBackward& pass, SumsOfWeights& sums, const Threads
     computeSynapseGradient({*layer.synapses, arriving, rows, pass.g_v.asConst(), gain, pass.g_recurrent, sum_gain},
                            threads);
     if (!are_split) return;
-    const DelayedCotangents by_arrival(delays, pass.extent, pass.arrived.asConst(), pass.g_last_under_way);
+    const DelayedCotangents by_arrival(delays, pass.extent, pass.arrived.asConst(),
+                                       recurrentUnderWay(layer, pass.g_last));
     return by_arrival.sumDelays(arrivals, pass.g_recurrent_delays, threads);
   }
   const RowSource& fed = are_split ? static_cast<const RowSource&>(split) : arriving;
@@ -468,8 +470,8 @@ void finishRecurrent(const LayerBackward& pass, const TransposedSpikes& inputs, 
   if (!pass.g_recurrent && !pass.g_synaptic_delays && !sumsGain(pass)) return;
   // A step's recurrent currents come from the spikes of the previous step; the first step's from the state.
   const DenseSource::Type type =
-      pass.first_spikes.is_bfloat16 ? DenseSource::Type::kBfloat16 : DenseSource::Type::kFloat32;
-  const DenseSource first(pass.first_spikes.data, type, neurons);
+      pass.first.spikes.is_bfloat16 ? DenseSource::Type::kBfloat16 : DenseSource::Type::kFloat32;
+  const DenseSource first(pass.first.spikes.data, type, neurons);
   const BitSource then(pass.spikes.row(0), neurons);
   const ChainedSource source(first, batch, then);
   if (pass.synaptic_cotangents != nullptr)
@@ -543,8 +545,9 @@ void runBackward(LayerBackward& pass, const Threads& threads) {
     if (pass.g_recurrent_delays) pass.arrived = KeptRows(pass.extent.rows(), neurons);
   }
   if (pass.layer.synaptic_delays != nullptr) {
-    pass.synaptic_cotangents = std::make_unique<SynapticCotangents>(
-        *pass.layer.synaptic_delays, pass.extent, pass.g_last_arriving, pass.layer.constants.outerGain());
+    pass.synaptic_cotangents = std::make_unique<SynapticCotangents>(*pass.layer.synaptic_delays, pass.extent,
+                                                                    recurrentArriving(pass.layer, pass.g_last),
+                                                                    pass.layer.constants.outerGain());
   }
   if (!pass.g_v && (pass.keeps_g_v || pass.layer.isRecurrent())) pass.g_v = KeptRows(pass.extent.rows(), neurons);
   Sums sums(pass);
@@ -568,7 +571,8 @@ void runBackward(LayerBackward& pass, const Threads& threads) {
   });
   if (pass.layer.isRecurrent()) finishRecurrent(pass, inputs, sums_of_weights, threads);
   if (pass.synaptic_cotangents != nullptr)
-    pass.synaptic_cotangents->writeFirst(pass.arriving_rows, pass.g_first_arriving);
+    pass.synaptic_cotangents->writeFirst(pass.g_first.arriving ? pass.layer.synaptic_delays->longest() : 0,
+                                         pass.g_first.arriving);
   if (pass.split != nullptr) sums_of_weights.delays.write(pass.g_delays);
   for (std::size_t task = 1; task < patches.size(); ++task) {
     const float* from = sum_patches.data() + static_cast<Index>(task) * of_patches;

@@ -147,7 +147,7 @@ class SpikeCotangents {
     for (Index step = firstStep(); step < firstStep() + steps(); ++step) {
       const Index next_step = step - steps_of_group_;
       const Rows<const float> v = record_.membranes(step, BlockRecord::Place::kMarked, next_step);
-      const Rows<const float> next = record_.inPlace(pass_.record, next_step), w = record_.secondStates(step);
+      const Rows<const float> next = record_.inPlace(pass_.record, next_step), w = record_.states(step).w;
       for (Index r = 0; r < record_.samples(); ++r) {
         std::uint64_t* marks = to.data() + markPlace(step, r);
         const float* own_w = w.data == nullptr ? nullptr : w.row(r);

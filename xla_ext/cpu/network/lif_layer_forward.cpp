@@ -33,11 +33,12 @@ class PatchForward {
         scratch_(scratch),
         width_(roundUp(patch.columns, kernels().lanes)),
         block_(std::min(kForwardBlock, patch.samples)),
-        v_(block_ * width_),
-        w_(layer_.constants.hasSecondState() ? block_ * width_ : 0),
         counts_(block_ * width_),
         current_(block_ * width_),
         state_spikes_(layer_.isRecurrent() ? block_ : 0, layer_.neurons()) {
+    for (unsigned i = 0; i < kNeuronStates; ++i) {
+      if (pass.first.at(i)) state_.at(i) = Buffer<float>(block_ * width_);
+    }
     if (layer_.isRecurrent()) lister_ = std::make_unique<RowLister>(pass, reached);
     if (layer_.recurrent_delays != nullptr) {
       line_ = std::make_unique<DelayLine>(*layer_.recurrent_delays, pass.extent.steps, block_);
@@ -71,8 +72,12 @@ class PatchForward {
   }
 
   Index neurons() const { return layer_.neurons(); }
-  Rows<float> v() { return {v_.data(), width_}; }
-  Rows<float> w() { return {layer_.constants.hasSecondState() ? w_.data() : nullptr, width_}; }
+  // Of the neurons, one row for each sample; data nullptr where there is none.
+  NeuronState<Rows<float>> state() {
+    NeuronState<Rows<float>> rows;
+    for (unsigned i = 0; i < kNeuronStates; ++i) rows.at(i) = {state_.at(i).data(), width_};
+    return rows;
+  }
   Rows<float> current() { return {current_.data(), width_}; }
   Index place(Index r) const { return (first_sample_ + r) * neurons() + patch_.first_column; }
 
@@ -80,14 +85,18 @@ class PatchForward {
     std::fill_n(counts_.data(), samples_ * width_, 0.0F);
     std::vector<float> dense(static_cast<std::size_t>(neurons()));
     for (Index r = 0; r < samples_; ++r) {
-      pass_.first_v.read(place(r), patch_.columns, v().row(r));
-      if (layer_.constants.hasSecondState()) pass_.first_w.read(place(r), patch_.columns, w().row(r));
+      for (unsigned i = 0; i < kNeuronStates; ++i) {
+        if (pass_.first.at(i)) pass_.first.at(i).read(place(r), patch_.columns, state().at(i).row(r));
+      }
       if (!layer_.isRecurrent()) continue;
-      pass_.first_spikes.read(place(r), neurons(), dense.data());
+      pass_.first.spikes.read(place(r), neurons(), dense.data());
       state_spikes_.set(r, dense.data());
     }
-    if (line_ != nullptr) line_->begin(pass_.first_under_way, pass_.extent.batch, first_sample_, samples_);
-    if (arriving_ != nullptr) arriving_->begin(pass_.first_arriving, pass_.extent.batch, first_sample_, samples_);
+    if (line_ != nullptr)
+      line_->begin(recurrentUnderWay(layer_, pass_.first), pass_.extent.batch, first_sample_, samples_);
+    if (arriving_ != nullptr) {
+      arriving_->begin(recurrentArriving(layer_, pass_.first), pass_.extent.batch, first_sample_, samples_);
+    }
   }
 
   // The currents of a step.
@@ -147,8 +156,8 @@ class PatchForward {
   // Goes on to a step, at which the state of some samples is the last one.
   void reach(Index step) {
     if (step > 0) arriving_->advance();
-    for (Index r = 0; pass_.last_arriving && r < samples_; ++r) {
-      if (pass_.extent.ends[first_sample_ + r] == step) arriving_->write(r, pass_.extent.batch, pass_.last_arriving);
+    for (Index r = 0; pass_.last.arriving && r < samples_; ++r) {
+      if (pass_.extent.ends[first_sample_ + r] == step) arriving_->write(r, pass_.extent.batch, pass_.last.arriving);
     }
   }
 
@@ -185,8 +194,7 @@ class PatchForward {
         .step = step,
         .ends = pass_.extent.ends + first_sample_,
         .current = currents,
-        .v = v(),
-        .w = w(),
+        .state = state(),
         .counts = {counts_.data(), width_},
         .spikes = {pass_.spikes.row(row) + word, words},
         .near = {near_ ? near_.row(row) + word : nullptr, words},
@@ -204,7 +212,7 @@ class PatchForward {
     for (Index r = 0; r < samples_; ++r) {
       const std::uint64_t *spikes = pass_.spikes.row(row + r) + word, *near = near_.row(row + r) + word;
       for (std::size_t i = 0; i < marks_.size(); ++i) marks_[i] = spikes[i] | near[i];
-      reached_.put(row + r, patch_.first_column, patch_.columns, marks_.data(), v().row(r));
+      reached_.put(row + r, patch_.first_column, patch_.columns, marks_.data(), state().v.row(r));
     }
   }
 
@@ -212,7 +220,7 @@ class PatchForward {
   void list(Index step) {
     for (Index r = 0; r < samples_; ++r) {
       const Index row = step * pass_.extent.batch + first_sample_ + r;
-      lister_->list(row, v().row(r));
+      lister_->list(row, state().v.row(r));
       pass_.lists->list(first_sample_ / kForwardBlock, row);
       if (line_ == nullptr) continue;
       const SpikeRow& sent = *pass_.lists->row(row);
@@ -223,10 +231,11 @@ class PatchForward {
   void end() {
     if (arriving_ != nullptr) reach(pass_.extent.steps);
     for (Index r = 0; r < samples_; ++r) {
-      pass_.last_v.write(place(r), patch_.columns, v().row(r));
-      if (pass_.last_w) pass_.last_w.write(place(r), patch_.columns, w().row(r));
+      for (unsigned i = 0; i < kNeuronStates; ++i) {
+        if (pass_.last.at(i)) pass_.last.at(i).write(place(r), patch_.columns, state().at(i).row(r));
+      }
       if (pass_.counts != nullptr) std::copy_n(counts_.data() + r * width_, patch_.columns, pass_.counts + place(r));
-      if (!pass_.last_spikes) continue;
+      if (!pass_.last.spikes) continue;
       std::vector<float> dense(static_cast<std::size_t>(neurons()));
       const Index end = pass_.extent.ends[first_sample_ + r];
       if (end == 0) {
@@ -234,7 +243,7 @@ class PatchForward {
       } else {
         pass_.lists->expand((end - 1) * pass_.extent.batch + first_sample_ + r, 1, dense.data());
       }
-      pass_.last_spikes.write(place(r), neurons(), dense.data());
+      pass_.last.spikes.write(place(r), neurons(), dense.data());
     }
   }
 
@@ -249,7 +258,8 @@ class PatchForward {
   Scratch& scratch_;
   const Index width_, block_;                // columns of whole vectors, samples of a block, of the last one fewer
   Index first_sample_ = 0, samples_ = 0;     // of the block
-  Buffer<float> v_, w_, counts_, current_;   // [samples of a block, width]
+  NeuronState<Buffer<float>> state_;         // [samples of a block, width]
+  Buffer<float> counts_, current_;           // likewise
   std::vector<std::uint64_t> marks_;         // of a row's neurons
   StepSpikes state_spikes_;                  // of the state before the first step
   std::unique_ptr<RowLister> lister_;        // of a recurrent layer

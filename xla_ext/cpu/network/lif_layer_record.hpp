@@ -1,4 +1,4 @@
-// The forward pass's record of a patch's neurons, step by step; second states are recomputed from it.
+// The forward pass's record of a patch's neurons, step by step; what is not recorded of their states is computed again.
 #pragma once
 
 #include "lif_layer.hpp"
@@ -25,10 +25,16 @@ class BlockRecord {
         width_(roundUp(patch.columns, kernels().lanes)),
         block_(std::min(backwardBlock(pass), patch.samples)),
         v_(kPlaces * block_ * width_),
-        again_(computesAgain(pass) ? (pass.extent.steps + 1) * block_ * width_ : 0),
-        w_(hasSecondStates() ? (pass.extent.steps + 1) * block_ * width_ : 0),
         current_(pass.currents ? block_ * width_ : 0),
         given_(pass.currents.is_bfloat16 ? block_ * width_ : 0) {
+    for (unsigned i = 0; i < kNeuronStates; ++i) has_.at(i) = static_cast<bool>(pass.first.at(i));
+    if (!computesAgain(pass)) {
+      has_.v = false;
+      has_.w = has_.w && pass.needs_w;
+    }
+    for (unsigned i = 0; i < kNeuronStates; ++i) {
+      if (has_.at(i)) states_.at(i) = Borrowed<float>((pass.extent.steps + 1) * block_ * width_);
+    }
     if (!pass.listed_record || !pass.listed_record.is_bfloat16) return;
     const float* threshold = pass.layer.constants.from(patch.first_column).threshold;
     origins_.resize(static_cast<std::size_t>(patch.columns));
@@ -38,11 +44,16 @@ class BlockRecord {
   void begin(Index first_sample, Index samples) {
     first_sample_ = first_sample;
     samples_ = samples;
-    if (computesAgain(pass_)) {
-      computeAgain();
-    } else if (hasSecondStates()) {
-      computeSecondStates();
+    bool has_any = false;
+    for (unsigned i = 0; i < kNeuronStates; ++i) {
+      if (!has_.at(i)) continue;
+      has_any = true;
+      std::fill_n(states_.at(i).data(), samples_ * width_, 0.0F);
+      for (Index r = 0; r < samples_; ++r) {
+        pass_.first.at(i).read(place(r), patch_.columns, states_.at(i).data() + r * width_);
+      }
     }
+    if (has_any) computesAgain(pass_) ? computeAll() : computeOthers();
   }
 
   Index firstSample() const { return first_sample_; }
@@ -56,9 +67,9 @@ class BlockRecord {
   // read `next`, where there is one, are fetched meanwhile: rows are too short and too far apart for the hardware
   // prefetcher. Float32 is read in place, and fetched by the kernels that do so.
   Rows<const float> membranes(Index step, Place place, Index next) {
-    if (computesAgain(pass_)) return asConst(membranesAgain(step));
+    if (computesAgain(pass_)) return states(step).v;
     if (step >= 0 && pass_.listed_record) return listedMembranes(step, place, next);
-    const Numbers& from = step < 0 ? pass_.first_v : pass_.record;
+    const Numbers& from = step < 0 ? pass_.first.v : pass_.record;
     const Index first = step < 0 ? first_sample_ : firstRow(step), neurons = pass_.layer.neurons();
     if (!from.is_bfloat16) return {from.float32() + first * neurons + patch_.first_column, neurons};
     const float* threshold = pass_.layer.constants.from(patch_.first_column).threshold;
@@ -72,9 +83,13 @@ class BlockRecord {
     return {out, width_};
   }
 
-  // The second states after a step, where the backward pass needs them.
-  Rows<const float> secondStates(Index step) const {
-    return hasSecondStates() ? Rows<const float>{w_.data() + (step + 1) * block_ * width_, width_} : kNoRows;
+  // What was computed again of the states after a step; data nullptr for the rest.
+  NeuronState<Rows<const float>> states(Index step) const {
+    NeuronState<Rows<const float>> rows{};
+    for (unsigned i = 0; i < kNeuronStates; ++i) {
+      if (has_.at(i)) rows.at(i) = {states_.at(i).data() + (step + 1) * block_ * width_, width_};
+    }
+    return rows;
   }
 
   // The currents of a step, where they are recorded or were given.
@@ -107,14 +122,17 @@ class BlockRecord {
  private:
   static constexpr Index kPlaces = 3;
 
-  bool hasSecondStates() const {
-    return (pass_.needs_w || computesAgain(pass_)) && pass_.layer.constants.hasSecondState();
-  }
   // Where a sample's neurons begin in arrays [steps, batch, neurons].
   Index placeOf(Index step, Index sample) const {
     return (firstRow(step) + sample) * pass_.layer.neurons() + patch_.first_column;
   }
-  Rows<float> membranesAgain(Index step) { return {again_.data() + (step + 1) * block_ * width_, width_}; }
+  NeuronState<Rows<float>> statesToWrite(Index step) {
+    NeuronState<Rows<float>> rows{};
+    for (unsigned i = 0; i < kNeuronStates; ++i) {
+      if (has_.at(i)) rows.at(i) = {states_.at(i).data() + (step + 1) * block_ * width_, width_};
+    }
+    return rows;
+  }
 
   Rows<const float> blockOf(const float* all, Index step) const {
     if (all == nullptr) return kNoRows;
@@ -166,17 +184,15 @@ class BlockRecord {
   }
 
   // All states, as the forward pass computed them: bit-identical.
-  void computeAgain() {
+  void computeAll() {
     const Index words = wordsOf(patch_.columns), size = samples_ * width_;
     std::vector<std::uint64_t> spikes(static_cast<std::size_t>(samples_ * words));
     std::vector<float> counts(static_cast<std::size_t>(size));
-    const auto second = [&](Index step) { return w_.data() + (step + 1) * block_ * width_; };
-    std::fill_n(again_.data(), size, 0.0F);
-    for (Index r = 0; r < samples_; ++r) pass_.first_v.read(place(r), patch_.columns, again_.data() + r * width_);
-    if (hasSecondStates()) readFirstSecondStates();
     for (Index step = 0; step < pass_.extent.steps; ++step) {
-      std::copy_n(membranesAgain(step - 1).data, size, membranesAgain(step).data);
-      if (hasSecondStates()) std::copy_n(second(step - 1), size, second(step));
+      const NeuronState<Rows<float>> state = statesToWrite(step);
+      for (unsigned i = 0; i < kNeuronStates; ++i) {
+        if (has_.at(i)) std::copy_n(states(step - 1).at(i).data, size, state.at(i).data);
+      }
       kernels().stepForward({
           .rows = samples_,
           .columns = patch_.columns,
@@ -185,8 +201,7 @@ class BlockRecord {
           .step = step,
           .ends = pass_.extent.ends + first_sample_,
           .current = currents(step),
-          .v = membranesAgain(step),
-          .w = {hasSecondStates() ? second(step) : nullptr, width_},
+          .state = state,
           .counts = {counts.data(), width_},
           .spikes = {spikes.data(), words},
           .near = {nullptr, 0},
@@ -198,25 +213,23 @@ class BlockRecord {
     }
   }
 
-  void readFirstSecondStates() {
-    std::fill_n(w_.data(), samples_ * width_, 0.0F);
-    for (Index r = 0; r < samples_; ++r) pass_.first_w.read(place(r), patch_.columns, w_.data() + r * width_);
-  }
-
-  // Forward from the first.
-  void computeSecondStates() {
-    readFirstSecondStates();
+  // All but the membranes.
+  void computeOthers() {
+    Rows<const float> v = membranes(-1, Place::kBefore, -1);
     for (Index step = 0; step < pass_.extent.steps; ++step) {
-      kernels().stepSecondState({
+      NeuronState<Rows<const float>> before = states(step - 1);
+      before.v = v;
+      v = membranes(step, step % 2 == 0 ? Place::kNow : Place::kBefore, step + 1 < pass_.extent.steps ? step + 1 : -1);
+      kernels().stepAgain({
           .rows = samples_,
           .columns = patch_.columns,
           .constants = pass_.layer.constants.from(patch_.first_column),
           .step = step,
           .ends = pass_.extent.ends + first_sample_,
-          .v_before = membranes(step - 1, Place::kNow, step),
-          .w_before = secondStates(step - 1),
+          .before = before,
+          .v = v,
           .current = currents(step),
-          .w = {w_.data() + (step + 1) * block_ * width_, width_},
+          .after = statesToWrite(step),
       });
     }
   }
@@ -226,10 +239,10 @@ class BlockRecord {
   const Index width_;
   const Index block_;  // samples of a block, of the last one fewer
   Index first_sample_ = 0, samples_ = 0;
-  Buffer<float> v_;                                     // [places, block, width]
-  Borrowed<float> again_;                               // [steps + 1, block, width], first those before the first step
+  Buffer<float> v_;                      // [places, block, width]
+  NeuronState<bool> has_{};              // which states are computed again
+  NeuronState<Borrowed<float>> states_;  // those, [steps + 1, block, width], first those before all steps
   std::vector<float> origins_, own_origins_, widened_;  // of a listed record in bfloat16
-  Borrowed<float> w_;                                   // [steps + 1, block, width], first that before the first step
   Buffer<float> current_, given_;                       // [block, width], of given ones
 };
 

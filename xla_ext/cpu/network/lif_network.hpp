@@ -40,22 +40,14 @@ Index pendingRows(const lif_network::LayerState<Item>& state) {
 inline UnderWay underWay(const lif_network::LayerState<Operand>& state, Index group) {
   return {state.pending.numbers(group), pendingRows(state)};
 }
-// The same of its recurrent spikes, the last ones of which have a row of their own.
+// The numbers of a state; those without rows are absent.
 template <typename Item>
-Index earlierRows(const lif_network::LayerState<Item>& state) {
-  return std::max<Index>(state.earlier_spikes.length(0), 0);
-}
-inline UnderWay recurrentUnderWay(const lif_network::LayerState<Operand>& state, Index group) {
-  return {state.earlier_spikes.numbers(group), earlierRows(state), state.spikes.numbers(group)};
-}
-
-// What is to arrive through recurrent synapses with delays.
-template <typename Item>
-Index arrivingRows(const lif_network::LayerState<Item>& state) {
-  return std::max<Index>(state.arriving.length(0), 0);
-}
-inline UnderWay recurrentArriving(const lif_network::LayerState<Operand>& state, Index group) {
-  return {state.arriving.numbers(group), arrivingRows(state)};
+auto numbersOf(const lif_network::LayerState<Item>& state, Index group) {
+  lif_network::LayerState<decltype(state.v.numbers(group))> numbers;
+  for (unsigned i = 0; i < numbers.kArrays; ++i) {
+    if (state.at(i).length(0) > 0) numbers.at(i) = state.at(i).numbers(group);
+  }
+  return numbers;
 }
 
 // The operands of a network.

@@ -240,19 +240,14 @@ class BackwardPass {
     const lif_network::Weighted<Result>& to = to_.linears[l];
     const lif_network::LayerConstants<Result>& to_constants = to_.constants[l];
     const lif_network::LayerRecord<Operand>& record = from_.record.layers[l];
-    const lif_network::LayerState<Operand>& first = network_.first(l);
     LayerBackward pass{
         .layer = layers_[l],
         .inputs = *reaching_.lists,
         .split = isSplit(l) ? layers_[l].delays.get() : nullptr,
         .currents = layers_[l].has_currents ? network_.currents(group_) : Numbers(),
         .extent = extent_,
-        .first_v = first.v.numbers(group_),
-        .first_w = first.w.numbers(group_),
-        .first_spikes = first.spikes.numbers(group_),
-        .first_under_way = recurrentUnderWay(first, group_),
-        .g_last_under_way = recurrentUnderWay(g.last[l], group_),
-        .g_last_arriving = recurrentArriving(g.last[l], group_),
+        .first = numbersOf(network_.first(l), group_),
+        .g_last = numbersOf(g.last[l], group_),
         .record = record.v.numbers(group_),
         .listed_record = record.listed_v.numbers(group_),
         .record_current = record.current.at<float>(group_),
@@ -263,9 +258,6 @@ class BackwardPass {
         .sent = sent_,
         .g_spikes = furtherCotangents(l),
         .g_counts = g.counts[l].numbers(group_),
-        .g_last_v = g.last[l].v.numbers(group_),
-        .g_last_w = g.last[l].w.numbers(group_),
-        .g_last_spikes = g.last[l].spikes.numbers(group_),
         .g_currents = layers_[l].has_currents ? to_.inputs.array.numbers(group_) : WritableNumbers(),
         .g_weights = to.weights.array.numbers(group_),
         .g_recurrent = to_constants.recurrent.array.numbers(group_),
@@ -275,13 +267,7 @@ class BackwardPass {
         .g_factor = to.factor.numbers(group_),
         .g_delays = to.delays.numbers(group_),
         .g_constants = {},
-        .g_first_v = to_.first[l].v.numbers(group_),
-        .g_first_w = to_.first[l].w.numbers(group_),
-        .g_first_spikes = to_.first[l].spikes.numbers(group_),
-        .g_first_earlier = to_.first[l].earlier_spikes.numbers(group_),
-        .earlier_rows = earlierRows(to_.first[l]),
-        .g_first_arriving = to_.first[l].arriving.numbers(group_),
-        .arriving_rows = arrivingRows(to_.first[l]),
+        .g_first = numbersOf(to_.first[l], group_),
         .keeps_g_v = sendsDown(l),
         .g_v = KeptRows({overwritten_[l].at<float>(group_), network_.sizes().neurons[l]}),
     };

@@ -73,7 +73,6 @@ class ForwardPass {
     if (layer.delays != nullptr) delay(l, *layer.delays, last);
     const SpikeLists* inputs = layer.has_currents ? nullptr : &inputsOf(layer);
     const lif_network::LayerRecord<Result>& record = results_.record.layers[l];
-    const lif_network::LayerState<Operand>& first = network_.first(l);
     const Index rows = extent_.rows(), neurons = layer.neurons();
     auto* bytes = record.spikes.at<std::uint8_t>(group_);
     spikes_.push_back(Bits::over(bytes, rows, neurons));
@@ -87,18 +86,11 @@ class ForwardPass {
         .inputs = inputs,
         .currents = layer.has_currents ? network_.currents(group_) : Numbers(),
         .extent = extent_,
-        .first_v = first.v.numbers(group_),
-        .first_w = first.w.numbers(group_),
-        .first_spikes = first.spikes.numbers(group_),
-        .first_under_way = recurrentUnderWay(first, group_),
-        .first_arriving = recurrentArriving(first, group_),
+        .first = numbersOf(network_.first(l), group_),
         .record = record.v.numbers(group_),
         .listed_record = record.listed_v.numbers(group_),
         .record_current = record.current.at<float>(group_),
-        .last_v = last.v.numbers(group_),
-        .last_w = last.w.numbers(group_),
-        .last_spikes = last.spikes.numbers(group_),
-        .last_arriving = arrivingRows(last) > 0 ? last.arriving.numbers(group_) : WritableNumbers(),
+        .last = numbersOf(last, group_),
         .counts = to.counts[l].at<float>(group_),
         .dropped = to.dropped[l].at<std::int32_t>(group_),
         .num_spikes = to.spikes[l].num_spikes.at<std::int32_t>(group_),
@@ -109,9 +101,9 @@ class ForwardPass {
     std::fill_n(pass.dropped, extent_.batch, 0);
     if (pass.num_spikes != nullptr) std::fill_n(pass.num_spikes, extent_.rows(), 0);
     runForward(pass, threads_);
-    if (earlierRows(last) > 0) {
-      writeUnderWay(*pass.lists, pass.first_under_way, extent_, *layer.recurrent_delays, earlierRows(last),
-                    last.earlier_spikes.numbers(group_), threads_);
+    if (pass.last.earlier_spikes) {
+      writeUnderWay(*pass.lists, recurrentUnderWay(layer, pass.first), extent_, *layer.recurrent_delays,
+                    earlierRows(layer), pass.last.earlier_spikes, threads_);
     }
     write(l, layer, pass);
     if (!layer.isRecurrent() && isListedFor(l + 1)) {
@@ -191,18 +183,11 @@ class ForwardPass {
         .inputs = &inputsOf(layer),
         .currents = {},
         .extent = extent_,
-        .first_v = network_.firstReadout(group_),
-        .first_w = {},
-        .first_spikes = {},
-        .first_under_way = {},
-        .first_arriving = {},
+        .first = {},
         .record = results_.results.output.numbers(group_),
         .listed_record = {},
         .record_current = nullptr,
-        .last_v = results_.results.last_readout.numbers(group_),
-        .last_w = {},
-        .last_spikes = {},
-        .last_arriving = {},
+        .last = {},
         .counts = nullptr,
         .dropped = nullptr,
         .num_spikes = nullptr,
@@ -210,6 +195,8 @@ class ForwardPass {
         .near = {},
         .lists = nullptr,
     };
+    pass.first.v = network_.firstReadout(group_);
+    pass.last.v = results_.results.last_readout.numbers(group_);
     runForward(pass, threads_);
   }
 

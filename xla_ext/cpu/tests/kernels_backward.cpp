@@ -22,7 +22,7 @@ struct Wanted {
 // Operands and results. What is read in whole vectors is padded to them; membranes, second states and currents are not.
 struct Backward {
   Index words;
-  Matrix v, v_before, w, w_before, current;
+  Matrix v, v_before, w, w_before, current, remaining, remaining_before;
   Matrix g_spikes, g_counts, g_last, g_last_w;
   Words listed;
   Matrix g_u, g_w, g_v;
@@ -35,6 +35,8 @@ struct Backward {
         w(random, kRows, constants.columns),
         w_before(random, kRows, constants.columns),
         current(random, kRows, constants.columns),
+        remaining(random, kRows, constants.padded),
+        remaining_before(random, kRows, constants.padded),
         g_spikes(random, kRows, constants.padded),
         g_counts(random, kRows, constants.padded),
         g_last(random, kRows, constants.padded),
@@ -55,7 +57,7 @@ bool hasSum(const Wanted& wanted, unsigned sum) {
 
 void stepByKernel(const Case& of, const Constants& constants, const Wanted& wanted, Backward& to) {
   const auto where = [](bool there, const Matrix& matrix) { return there ? matrix.rows() : Rows<const float>{}; };
-  const bool all = wanted.all, second = constants.has_second;
+  const bool all = wanted.all, second = constants.has_second, holds = constants.are_refractory;
   StepBackward step{
       .rows = kRows,
       .columns = constants.columns,
@@ -68,18 +70,16 @@ void stepByKernel(const Case& of, const Constants& constants, const Wanted& want
       .g_spikes = to.g_spikes.rows(),
       .listed = {all ? to.listed.data() : nullptr, to.words},
       .g_counts = where(all, to.g_counts),
-      .g_last = where(all, to.g_last),
-      .g_last_w = where(all, to.g_last_w),
-      .v = to.v.rows(),
-      .v_before = where(all, to.v_before),
-      .w = where(second, to.w),
-      .w_before = where(second && all, to.w_before),
+      .g_last = {.v = where(all, to.g_last), .w = where(all, to.g_last_w), .remaining = {}},
+      .after = {.v = to.v.rows(), .w = where(second, to.w), .remaining = where(holds, to.remaining)},
+      .before = {.v = where(all, to.v_before),
+                 .w = where(second && all, to.w_before),
+                 .remaining = where(holds, to.remaining_before)},
       .current = where(all, to.current),
       .given = where(all, to.v_before),
       .next_v = where(all, to.v),
       .next_g_spikes = where(all, to.g_spikes),
-      .g_u = to.g_u.toWrite(),
-      .g_w = second ? to.g_w.toWrite() : Rows<float>{},
+      .g_state = {.v = to.g_u.toWrite(), .w = second ? to.g_w.toWrite() : Rows<float>{}, .remaining = {}},
       .g_v = to.g_v.toWrite(),
       .sums = {},
       .sum_current = hasSum(wanted, kGlifConstants) ? to.sums[kGlifConstants].data() : nullptr,
@@ -97,18 +97,24 @@ void neuronInLoops(const Constants& constants, const Wanted& wanted, Index r, In
   const SecondState<const float*>& second_state = given.second_state;
   const bool all = wanted.all, second = constants.has_second, is_last = kStep + 1 == kEnds[r];
   const double v = to.v.at(r, c), w = second ? to.w.at(r, c) : 0.0, threshold = raised(given, given.threshold, c, w);
-  const double g_u = to.g_u.at(r, c), g_w_next = second ? to.g_w.at(r, c) : 0.0;
+  const bool held = constants.are_refractory && to.remaining_before.at(r, c) > 0.0F;
+  const bool held_next = constants.are_refractory && to.remaining.at(r, c) > 0.0F;
+  // What comes back from the next step reaches this one through its equation, or as it is.
+  const double g_v_after = held_next ? to.g_u.at(r, c) : 0.0, g_u = held_next ? 0.0 : to.g_u.at(r, c);
+  const double g_w_after = second && held_next ? to.g_w.at(r, c) : 0.0;
+  const double g_w_next = second && !held_next ? to.g_w.at(r, c) : 0.0;
   const double slope = slopeAt(wanted.surrogate, v - threshold);
 
   double g_spike = to.g_spikes.at(r, c);
   if (all && !isSet(to.listed.data() + r * to.words, c)) g_spike = 0.0;
   if (all && v > raised(given, given.second_threshold, c, w)) g_spike += to.g_counts.at(r, c);
+  if (held) g_spike = 0.0;
   g_spike += at<double>(second_state.w_jump, c) * g_w_next;
 
   double g_v = g_u, g_threshold = 0.0;  // u is v - threshold * spike, v * (1 - spike), or v
   if (wanted.reset == Reset::Zero && v > threshold) g_v = 0.0;
   if (wanted.reset == Reset::Subtract && v > threshold) g_threshold = -g_u;
-  if (!wanted.detach_reset && wanted.reset != Reset::None) {
+  if (!wanted.detach_reset && wanted.reset != Reset::None && !held_next) {
     const double g_removed = -g_u * (wanted.reset == Reset::Zero ? v : threshold) * slope;
     g_v += g_removed;
     g_threshold -= g_removed;
@@ -118,16 +124,18 @@ void neuronInLoops(const Constants& constants, const Wanted& wanted, Index r, In
     g_threshold -= g_spike * slope;
   }
   if (all && is_last) g_v += to.g_last.at(r, c);
+  g_v += g_v_after;
   g_v += at<double>(second_state.w_membrane, c) * g_w_next;
   const double g_last_w = all && is_last && second ? to.g_last_w.at(r, c) : 0.0;
-  const double g_w = at<double>(second_state.w_decay, c) * g_w_next +
-                     at<double>(second_state.threshold_coupling, c) * g_threshold + g_last_w +
-                     at<double>(second_state.v_coupling, c) * g_v;
+  double g_w = at<double>(second_state.w_decay, c) * g_w_next + g_w_after +
+               (second_state.threshold_coupling == nullptr ? 0.0 : second_state.threshold_coupling[c] * g_threshold) +
+               g_last_w + at<double>(second_state.v_coupling, c) * (held ? 0.0 : g_v);
+  to.g_u.at(r, c) = static_cast<float>(held ? g_v : given.decay[c] * g_v);
+  if (second) to.g_w.at(r, c) = static_cast<float>(g_w);
+  if (held) g_v = g_w = 0.0;  // of what the step has computed
   const double g_current = second_state.w_gain == nullptr ? g_v : given.gain[c] * g_v + second_state.w_gain[c] * g_w;
 
   to.g_v.at(r, c) = static_cast<float>(g_current);
-  to.g_u.at(r, c) = static_cast<float>(given.decay[c] * g_v);
-  if (second) to.g_w.at(r, c) = static_cast<float>(g_w);
   const double before = to.v_before.at(r, c), current = to.current.at(r, c),
                w_before = second ? to.w_before.at(r, c) : 0.0;
   const double threshold_before = raised(given, given.threshold, c, w_before);
@@ -172,7 +180,8 @@ void ignorePadding(const Constants& constants, Backward& results) {
 void stepIsHeldAgainstLoops(const Case& of, const Constants& constants, const Wanted& wanted, Random& random) {
   Backward got(constants, random), want = got;
   // A cotangent of 0 stays 0 whatever the slope: with nothing else of that neuron, NaN goes no further.
-  if (!wanted.all && wanted.detach_reset && constants.columns > 0 && !constants.has_second) {
+  if (!wanted.all && wanted.detach_reset && constants.columns > 0 && !constants.has_second &&
+      !constants.are_refractory) {
     for (Backward* of_one : {&got, &want}) of_one->v.at(0, 0) = kNaN, of_one->g_spikes.at(0, 0) = 0.0F;
   }
   stepByKernel(of, constants, wanted, got);
@@ -186,8 +195,8 @@ void stepIsHeldAgainstLoops(const Case& of, const Constants& constants, const Wa
 }
 
 void stepsBackwardAreTheDerivatives(const Case& of, Random& random) {
-  for (const Second second : {Second::Absent, Second::Least, Second::All}) {
-    const Constants constants(of, random, second);
+  for (const auto& [second, are_refractory] : kEveryState) {
+    const Constants constants(of, random, second, are_refractory);
     for (const Reset reset : kEveryReset) {
       for (const Surrogate kind : kEverySurrogate) {
         for (const bool detach_reset : {false, true}) {

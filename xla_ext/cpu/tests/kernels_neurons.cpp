@@ -55,7 +55,7 @@ void slopesAreMarked(const Case& of, Random& random) {
 
 // Where steps forward put what they compute. What is read in whole vectors is padded to them; records are not.
 struct Forward {
-  Matrix current, v, w, counts, record, record_current;
+  Matrix current, v, w, remaining, counts, record, record_current;
   Words spikes, near;
   std::vector<std::uint16_t> record_bfloat16;
 
@@ -63,6 +63,7 @@ struct Forward {
       : current(random, kRows, constants.padded),
         v(random, kRows, constants.padded, 16),
         w(random, kRows, constants.padded),
+        remaining(random, kRows, constants.padded),
         counts(random, kRows, constants.padded),
         record(random, kRows, constants.columns),
         record_current(random, kRows, constants.columns),
@@ -89,17 +90,27 @@ void stepInLoops(const Constants& constants, const Wanted& wanted, Forward& to) 
       float &v = to.v.at(r, c), &w = to.w.at(r, c), threshold = given.threshold[c], second = given.second_threshold[c];
       const float current = to.current.at(r, c);
       if (runs) {
+        float& remaining = to.remaining.at(r, c);
+        const bool held = constants.are_refractory && remaining > 0.0F;
         const float before = v, old = constants.has_second ? raised(given, given.threshold, c, w) : threshold;
+        const float w_before = w;
         v = given.decay[c] * reset(wanted.reset, before, old) + given.gain[c] * current;
         if (constants.has_second) {
           w = second_state.w_decay[c] * w + at(second_state.w_membrane, c) * before +
               at(second_state.w_gain, c) * current + (before > old ? at(second_state.w_jump, c) : 0.0F);
           v += at(second_state.v_coupling, c) * w;
+          if (held) w = w_before;
           threshold = raised(given, given.threshold, c, w);
           second = raised(given, given.second_threshold, c, w);
         }
+        if (held) v = before;
         const std::uint64_t bit = std::uint64_t{1} << (c % 64);
-        if (v > threshold) {
+        if (constants.are_refractory) {
+          remaining = v > threshold && !held ? given.refractory[c] : std::max(remaining - 1.0F, 0.0F);
+        }
+        if (held) {
+          // silent
+        } else if (v > threshold) {
           to.counts.at(r, c) += 1.0F;
           to.spikes[sizeOf(r * words + c / 64)] |= bit;
         } else if (wanted.near && v > second) {
@@ -127,8 +138,9 @@ void stepByKernel(const Case& of, const Constants& constants, const Wanted& want
       .step = kStep,
       .ends = kEnds,
       .current = to.current.rows(),
-      .v = to.v.toWrite(),
-      .w = constants.has_second ? to.w.toWrite() : Rows<float>{nullptr, 0},
+      .state = {.v = to.v.toWrite(),
+                .w = constants.has_second ? to.w.toWrite() : Rows<float>{nullptr, 0},
+                .remaining = constants.are_refractory ? to.remaining.toWrite() : Rows<float>{nullptr, 0}},
       .counts = to.counts.toWrite(),
       .spikes = {to.spikes.data(), words},
       .near = {wanted.near ? to.near.data() : nullptr, words},
@@ -140,8 +152,8 @@ void stepByKernel(const Case& of, const Constants& constants, const Wanted& want
 }
 
 void stepsForwardAreExact(const Case& of, Random& random) {
-  for (const Second second : {Second::Absent, Second::Least, Second::All}) {
-    const Constants constants(of, random, second);
+  for (const auto& [second, are_refractory] : kEveryState) {
+    const Constants constants(of, random, second, are_refractory);
     for (const Reset reset : kEveryReset) {
       for (const bool near : {false, true}) {
         for (const int record : {0, 1, 2}) {
@@ -151,6 +163,7 @@ void stepsForwardAreExact(const Case& of, Random& random) {
           stepByKernel(of, constants, wanted, got);
           expectSame(of, got.v.numbers, want.v.numbers);
           expectSame(of, got.w.numbers, want.w.numbers);
+          expectSame(of, got.remaining.numbers, want.remaining.numbers);
           expectSame(of, got.counts.numbers, want.counts.numbers);
           expectSame(of, got.spikes, want.spikes);
           expectSame(of, got.near, want.near);
@@ -163,28 +176,37 @@ void stepsForwardAreExact(const Case& of, Random& random) {
   }
 }
 
-// The second state again, from the membranes before the step.
-void secondStatesAreThoseOfTheStep(const Case& of, Random& random) {
-  for (const Second second : {Second::Least, Second::All}) {
-    const Constants constants(of, random, second);
+// All but the membranes again, from these.
+void statesAgainAreThoseOfTheStep(const Case& of, Random& random) {
+  for (const auto& [second, are_refractory] : kEveryState) {
+    const Constants constants(of, random, second, are_refractory);
     const Wanted wanted{Reset::Subtract, false, false, false, false};
     Forward step(constants, random);
-    const Matrix v_before = step.v, w_before = step.w;
-    Matrix got = step.w;
+    const Forward first = step;
+    Forward got = step;
+    const auto where = [](bool there, const Matrix& matrix) { return there ? matrix.rows() : Rows<const float>{}; };
+    const auto to = [](bool there, Matrix& matrix) { return there ? matrix.toWrite() : Rows<float>{}; };
     stepInLoops(constants, wanted, step);
-    of.kernels.stepSecondState({.rows = kRows,
-                                .columns = of.size,
-                                .constants = constants.get(),
-                                .step = kStep,
-                                .ends = kEnds,
-                                .v_before = v_before.rows(),
-                                .w_before = w_before.rows(),
-                                .current = step.current.rows(),
-                                .w = got.toWrite()});
+    of.kernels.stepAgain(
+        {.rows = kRows,
+         .columns = of.size,
+         .constants = constants.get(),
+         .step = kStep,
+         .ends = kEnds,
+         .before = {.v = first.v.rows(),
+                    .w = where(constants.has_second, first.w),
+                    .remaining = where(are_refractory, first.remaining)},
+         .v = step.v.rows(),
+         .current = step.current.rows(),
+         .after = {.v = {}, .w = to(constants.has_second, got.w), .remaining = to(are_refractory, got.remaining)}});
     for (Index r = 0; r < kRows; ++r) {  // the values past the columns are unspecified
-      for (Index c = of.size; c < constants.padded; ++c) got.at(r, c) = step.w.at(r, c);
+      for (Index c = of.size; c < constants.padded; ++c) {
+        got.w.at(r, c) = step.w.at(r, c);
+        got.remaining.at(r, c) = step.remaining.at(r, c);
+      }
     }
-    expectSame(of, got.numbers, step.w.numbers);
+    expectSame(of, got.w.numbers, step.w.numbers);
+    expectSame(of, got.remaining.numbers, step.remaining.numbers);
   }
 }
 
@@ -194,6 +216,6 @@ int main() {
   forEachSet(derivativesAreThoseOfTheEquations);
   forEachSet(slopesAreMarked);
   forEachSet(stepsForwardAreExact);
-  forEachSet(secondStatesAreThoseOfTheStep);
+  forEachSet(statesAgainAreThoseOfTheStep);
   return check::failures;
 }

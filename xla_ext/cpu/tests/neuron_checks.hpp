@@ -45,17 +45,27 @@ inline double slopeAt(SurrogateForm surrogate, double x) {
 // Which constants of the second state there are.
 enum class Second { Absent, Least, All };
 
+// And whether there are refractory periods.
+struct States {
+  Second second;
+  bool are_refractory;
+};
+inline constexpr std::initializer_list<States> kEveryState{{Second::Absent, false}, {Second::Least, false},
+                                                           {Second::All, false},    {Second::Absent, true},
+                                                           {Second::Least, true},   {Second::All, true}};
+
 // Constants of `columns` neurons, padded to whole vectors by thresholds that are infinite.
 struct Constants {
   Index columns, padded;
-  bool has_second, has_all;
-  Floats numbers[10];
+  bool has_second, has_all, are_refractory;
+  Floats numbers[11];
 
-  Constants(const Case& of, Random& random, Second second)
+  Constants(const Case& of, Random& random, Second second, bool has_period = false)
       : columns(of.size),
         padded(roundUp(of.size, of.kernels.lanes)),
         has_second(second != Second::Absent),
-        has_all(second == Second::All) {
+        has_all(second == Second::All),
+        are_refractory(has_period) {
     for (Floats& of_neurons : numbers) of_neurons = random.eighths(padded);
     for (Floats* thresholds : {&numbers[2], &numbers[3]}) {
       if (!thresholds->empty() && random.happens(0.5)) thresholds->front() = kInfinity;  // such a neuron is silent
@@ -68,6 +78,7 @@ struct Constants {
     return {{.decay = from(0),
              .threshold = from(2),
              .gain = from(1),
+             .refractory = from(10, are_refractory),
              .second_state = {.w_decay = from(4, has_second),
                               .w_membrane = from(5, has_all),
                               .w_gain = from(6, has_all),

@@ -34,6 +34,13 @@ def snnjax_kernel(target: Any) -> Any:
     return own_ops.kernel(target)
 
 
+def snnjax_reference(target: Any) -> Any:
+    """The form of a target's reference that is fastest there, or None for the usual one."""
+    from snnjax.ipu.device import own_ops
+
+    return own_ops.reference(target)
+
+
 def snnjax_note() -> str:
     """The last line of `network.paths` where an IPU is the default device."""
     from snnjax.ipu.device import own_ops
