@@ -27,7 +27,7 @@ from snnjax._neuron_table import RESETS
 from snnjax._quantised import Quantised, check_weights
 from snnjax._sparse_spikes import SparseSpikes, check_spikes
 from snnjax._synapses import Synapses
-from snnjax._types import State, accumulation_dtype
+from snnjax._types import State, Unchecked, accumulation_dtype
 from snnjax.ops._connection import DENSE, Connection
 from snnjax.surrogates import Surrogate, as_surrogate
 
@@ -78,7 +78,7 @@ def _check_decays(name: str, layer: Any) -> None:
         check_kept(_OP, f"{name}.second_state.w_decay", second.w_decay)
 
 
-def _check_period(argument: str, steps: Any) -> None:
+def _check_period(argument: str, steps: Unchecked) -> None:
     """Check that refractory periods are whole numbers of steps."""
     if not isinstance(steps, int):
         check_integers(_OP, argument, steps)

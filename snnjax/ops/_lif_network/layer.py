@@ -46,7 +46,7 @@ class LayerRun(NamedTuple):
     w: Any  # the second states after each step, or None
     listed: Any  # bool, the neurons in the capped lists; None without capacity
     # What is left of the refractory period before each step, in which a neuron is then silent; None without one
-    remaining: Any = None
+    remaining: Array | None = None
 
 
 class Neurons(NamedTuple):
@@ -95,6 +95,7 @@ class Neurons(NamedTuple):
 
     def remaining_after(self, run: LayerRun) -> Array:
         """What remains of the refractory period after a step."""
+        assert run.remaining is not None
         period = align(self.constants.glif.refractory, run.v)
         return jax.lax.stop_gradient(
             jnp.where(run.v > self.threshold(run), period, jnp.maximum(run.remaining - 1, 0))

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import PyTree
 
 from snnjax._schema import Arrays, fields
 from snnjax._sparse_spikes import SparseSpikes
@@ -76,7 +77,7 @@ def differentiable(tree: Operands, operands: Operands) -> Operands:
     return without_others(tree, lambda arrays: arrays.gradient != "none")._replace(inputs=inputs)
 
 
-def without_others(record: Any, is_wanted: Callable[[Arrays], bool]) -> Any:
+def without_others(record: PyTree, is_wanted: Callable[[Arrays], bool]) -> PyTree:
     """A record, or records, with None for the arrays whose rows of the table are not wanted."""
     if not hasattr(record, "_fields"):
         return tuple(without_others(each, is_wanted) for each in record)
