@@ -78,7 +78,7 @@ def test_rivals_on_an_ipu_compute_the_same_network(monkeypatch, kind):
 def test_no_network_on_an_ipu_is_5_percent_slower_than_in_its_other_form():
     """By the stored cells of the grid; the estimate knows sizes alone."""
     of_each = dict(beside_dense.losses(beside_dense.read()))
-    assert {cell.dtype for cell in of_each} == set(beside_dense.DTYPES)
+    assert {cell.kind for cell in of_each} == set(beside_dense.KINDS)
     assert {cell.key: loss for cell, loss in of_each.items() if loss > 1.05} == {}
 
 

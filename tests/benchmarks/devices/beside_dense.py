@@ -328,43 +328,43 @@ def sizes(cell: Cell) -> network_cost.Sizes:
 
 # What a form does not have.
 WITHOUT = {
-    "LISTS": {"products", "loop_products"},
-    "LISTS_AND_PRODUCTS": {"rows", "loop_products"},
+    "LISTS": {"loop_products", "products"},
     "DENSE": {"rows", "lists", "listed", "loop_rows", "loop_lists"},
 }
 
 
 def fitted(stored: Mapping[str, int | None], dtype: str) -> dict[str, network_cost.Terms]:
-    """The costs of each form that fit the stored cells best, by the squares of relative errors."""
-    cells = {
-        form: [cell for cell in grid([form]) if cell.dtype == dtype and stored.get(cell.key)]
+    """The costs of both forms that fit the stored cells best, by the squares of relative errors."""
+    lists, dense = (
+        [cell for cell in grid([form]) if cell.dtype == dtype and stored.get(cell.key)]
         for form in ("lists", "dense")
-    }
+    )
     # Where few are active, lists with room for few overflow, and the dense form is far from being chosen.
-    dense = [cell for cell in cells["dense"] if cell.activity >= 0.05]
-    found = {"DENSE": _least(stored, dense, "DENSE")}
-    # Each cell belongs to the plan that is expected to be cheaper there, which depends on the fit.
-    lists, is_listed = cells["lists"], [cell.activity < 0.05 for cell in cells["lists"]]
-    for _ in range(20):
-        for form, kind in (("LISTS", True), ("LISTS_AND_PRODUCTS", False)):
-            own = [cell for cell, listed in zip(lists, is_listed, strict=True) if listed == kind]
-            found[form] = _least(stored, own, form) if own else found[form]
-        is_listed = [
-            network_cost.cost(found["LISTS"], sizes(cell))
-            <= network_cost.cost(found["LISTS_AND_PRODUCTS"], sizes(cell))
-            for cell in lists
-        ]
-    return found
+    dense = [cell for cell in dense if cell.activity >= 0.05]
+    # A product of the matrix unit costs as much as one of so many listed rows for each of its inputs.
+    shares = np.geomspace(0.005, 0.5, 60)
+    of_lists = min((_least(stored, lists, "LISTS", share) for share in shares), key=lambda each: each[1])
+    return {"LISTS": of_lists[0], "DENSE": _least(stored, dense, "DENSE", 0.0)[0]}
 
 
-def _least(stored: Mapping[str, Any], cells: Sequence[Cell], form: str) -> network_cost.Terms:
-    """Costs of 0 and more with the least squares of relative errors."""
+def _least(
+    stored: Mapping[str, Any], cells: Sequence[Cell], form: str, share: float
+) -> tuple[network_cost.Terms, float]:
+    """Costs of 0 and more with the least squares of relative errors, and how large these are."""
+    if not cells:
+        return network_cost.Terms(), 0.0
+    names = [name for name in network_cost.Terms._fields if name not in WITHOUT[form]]
+    each = [network_cost.terms_of(sizes(cell)) for cell in cells]
+    if share > 0:
+        each = [own._replace(rows=min(own.rows, share * own.products)) for own in each]
     cycles = np.array([stored[cell.key] for cell in cells], float)
-    terms = np.array([network_cost.terms_of(sizes(cell)) for cell in cells], float)
-    terms *= [name not in WITHOUT[form] for name in network_cost.Terms._fields]
+    terms = np.array([[getattr(own, name) for name in names] for own in each], float)
     scale = np.maximum(terms.max(0), 1e-9)
-    costs, _ = optimize.nnls(terms / scale / cycles[:, None], np.ones(len(cells)))
-    return network_cost.Terms(*(float(f"{each:.3g}") for each in costs / scale))
+    costs, error = optimize.nnls(terms / scale / cycles[:, None], np.ones(len(cells)))
+    found = {name: float(f"{own:.3g}") for name, own in zip(names, costs / scale, strict=True)}
+    if share > 0:
+        found["products"] = float(f"{share * found['rows']:.3g}")
+    return network_cost.Terms(**found), error
 
 
 def losses(stored: Mapping[str, int | None]) -> Iterator[tuple[Cell, float]]:
@@ -372,7 +372,7 @@ def losses(stored: Mapping[str, int | None]) -> Iterator[tuple[Cell, float]]:
     for lists in grid(["lists"]):
         dense = lists._replace(form="dense")
         known = [stored.get(each.key) or math.inf for each in (lists, dense)]
-        if min(known) < math.inf:
+        if max(known) < math.inf:
             yield lists, known[0 if takes_lists(lists) else 1] / min(known)
 
 
@@ -380,7 +380,8 @@ def print_fit(stored: Mapping[str, int | None]) -> None:
     """The constants for `network_cost`, and how far its estimates are off."""
     for dtype in {cell.dtype for cell in grid(["lists"]) if cell.key in stored}:
         for name, costs in fitted(stored, dtype).items():
-            getattr(network_cost, name)[dtype] = costs
+            if any(costs):  # else nothing is stored
+                getattr(network_cost, name)[dtype] = costs
     for name in WITHOUT:
         print(f"{name} = {{")
         for dtype, costs in getattr(network_cost, name).items():
