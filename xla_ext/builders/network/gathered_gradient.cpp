@@ -20,10 +20,11 @@ constexpr unsigned kBits = 32;  // of a word
 
 class GatheredGradient {
  public:
-  GatheredGradient(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l)
+  GatheredGradient(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l, bool own)
       : graph_(graph),
         plan_(plan),
         l_(l),
+        own_(own),
         rows_(plan.blockRows()),
         words_(ceilDivide(rows_, kBits)),
         level_(graph, plan.num_tiles, 0, name("level")) {}
@@ -37,14 +38,19 @@ class GatheredGradient {
     const poplar::ComputeSet next = graph_.addComputeSet(name("level"));
     level_.advance(graph_, next, 0, plan_.num_tiles, 1);
     Sequence program({level_.reset(), once_});
-    if (!NetworkPlan::isMade(l_)) program.add(RepeatWhileTrue(Sequence(), any_, Sequence({Execute(next), once_})));
+    if (!NetworkPlan::isMade(listNumber()))
+      program.add(RepeatWhileTrue(Sequence(), any_, Sequence({Execute(next), once_})));
     return program;
   }
 
  private:
   const LayerPlan& layer() const { return plan_.layers[l_]; }
-  unsigned inputs() const { return layer().inputs; }
-  std::string name(const char* what) const { return "backward/" + std::string(what) + std::to_string(l_); }
+  // Of the list that names the rows of the weights: what the layer reads, or fires.
+  std::size_t listNumber() const { return own_ ? l_ + 1 : l_; }
+  unsigned inputs() const { return plan_.lists[listNumber()].num_neurons; }
+  std::string name(const char* what) const {
+    return "backward/" + std::string(own_ ? "own_" : "") + what + std::to_string(l_);
+  }
   poplar::ComputeSet addSet(const char* what) {
     const poplar::ComputeSet set = graph_.addComputeSet(name(what));
     once_.add(Execute(set));
@@ -53,7 +59,7 @@ class GatheredGradient {
 
   // At the homes, a bit for each input: [words of a row, rows].
   void addMasks(const Tensor& lists) {
-    const ListPlan& list = plan_.lists[l_];
+    const ListPlan& list = plan_.lists[listNumber()];
     const unsigned words = ceilDivide(inputs(), kBits);
     const Tensor masks = addAtHomes(graph_, UNSIGNED_INT, list.homes, words, name("masks"));
     more_ = graph_.addVariable(UNSIGNED_INT, {list.homes.size()}, name("more"));
@@ -73,6 +79,17 @@ class GatheredGradient {
            {"num_inputs", inputs()}});
     }
     masks_ = poplar::concat(rows, 1);
+    if (own_) masks_ = ofStepBefore(masks_);
+  }
+
+  // Of rows [batch, block_steps]: before the first step nobody fires.
+  Tensor ofStepBefore(const Tensor& masks) {
+    const std::size_t batch = plan_.options.batch, steps = plan_.block_steps;
+    const Tensor none = graph_.addConstant(UNSIGNED_INT, {1, 1, 1}, 0U, name("none"));
+    graph_.setTileMapping(none, 0);
+    const Tensor first = none.broadcast(static_cast<unsigned>(masks.dim(0)), 0).broadcast(plan_.options.batch, 1);
+    const Tensor rows = masks.reshape({masks.dim(0), batch, steps}).slice(0, steps - 1, 2);
+    return poplar::concat(first, rows, 2).reshape({masks.dim(0), batch * steps});
   }
 
   void addAny(poplar::ComputeSet set, unsigned tile, const Tensor& in, const Tensor& any) {
@@ -144,6 +161,7 @@ class GatheredGradient {
   poplar::Graph& graph_;
   const NetworkPlan& plan_;
   std::size_t l_;
+  bool own_;               // the weights of own spikes of the step before
   unsigned rows_, words_;  // rows of a block of all samples, words of bits for them
   Counter level_;
   Tensor masks_, turned_, records_, more_, any_;
@@ -154,8 +172,8 @@ class GatheredGradient {
 }  // namespace
 
 Sequence addGatheredGradient(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,
-                             std::size_t l, const Tensor& g_current, const Tensor& g_weights) {
-  return GatheredGradient(graph, plan, l).add(tensors.lists[l].lists, g_current, g_weights);
+                             std::size_t l, bool own, const Tensor& g_current, const Tensor& g_weights) {
+  return GatheredGradient(graph, plan, l, own).add(tensors.lists[own ? l + 1 : l].lists, g_current, g_weights);
 }
 
 }  // namespace snnjax::builders

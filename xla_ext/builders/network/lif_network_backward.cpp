@@ -149,7 +149,7 @@ class Backward {
     const Tensor& to = cotangents_.layers[l].g_weights;
     const Tensor sums = spreadOverGroups(graph_, plan_.layers[l], to, name("weights", l) + "/sums");
     if (plan_.num_blocks > 1) pass_.zeros.push_back(sums);
-    pass_.body.add(addGatheredGradient(graph_, plan_, tensors_, l, g_current, sums));
+    pass_.body.add(addGatheredGradient(graph_, plan_, tensors_, l, false, g_current, sums));
     if (sums != to) pass_.after.add(Copy(sums, to));
   }
 
