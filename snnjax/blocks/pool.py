@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from snnjax._arguments import explained
 from snnjax._check import check_integer
@@ -181,5 +180,5 @@ def _pool(how: str, window: Unchecked, strides: Unchecked, padding: Unchecked) -
     return Pool(window, strides, how, around)
 
 
-def _hashable(pair: Unchecked) -> Any:
+def _hashable(pair: Unchecked) -> Unchecked:
     return tuple(pair) if isinstance(pair, list) else pair

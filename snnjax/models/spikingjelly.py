@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import PyTree
+from jaxtyping import Array, PyTree
 
 from snnjax._check import fail
 from snnjax.blocks.block import Shape
@@ -104,7 +104,7 @@ def _shapes(network: Network, node: Node) -> tuple[Shape, Shape]:
     return network.in_shapes[index][0], network.shapes[node.name]
 
 
-def _checked(network: Network, node: Node, module: _Module, name: str) -> Any:
+def _checked(network: Network, node: Node, module: _Module, name: str) -> Array:
     """An array of the channels behind a node."""
     channels, found = (_shapes(network, node)[1][-1],), module.arrays.get(name, np.zeros(0))
     if found.shape != channels:
@@ -131,7 +131,7 @@ def _linear(network: Network, node: Node, module: _Module) -> LinearParams:
     return LinearParams(jnp.asarray(made, jnp.float32), bias)
 
 
-def _refuse(node: Node, module: _Module, expected: str, actual: Any) -> None:
+def _refuse(node: Node, module: _Module, expected: str, actual: object) -> None:
     fail(
         f"models.from_spikingjelly: `arrays` must hold {expected} in {module.name!r} for {node.name!r}, got {actual}. "
         "Make the network with the same sizes."

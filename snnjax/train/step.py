@@ -13,7 +13,7 @@ from jaxtyping import Array, PyTree
 
 from snnjax._arguments import explained
 from snnjax._check import fail, type_words
-from snnjax._types import Optimiser
+from snnjax._types import Optimiser, Unchecked
 from snnjax.blocks._listing import warn_unless_below
 from snnjax.blocks.readout import Integrator
 from snnjax.blocks.spiking import Spiking
@@ -89,12 +89,12 @@ def make_train_step(
     def penalty(activity: dict[str, Array]) -> Array:
         return config.penalty_weight * _activity_penalty([activity[name] for name in hidden], config)
 
-    def objective(params: Params, stats: Stats | None, batch: Batch, *others: Any) -> tuple[Array, Any]:
+    def objective(params: Params, stats: Stats | None, batch: Batch, *others: Unchecked) -> tuple[Array, Any]:
         output = run(params, stats, batch, *others)
         error = loss(output.output, batch.labels, lengths=batch.lengths)
         return error + penalty(output.activity).astype(error.dtype), (error, output)
 
-    def compute(params: Params, stats: Stats | None, batch: Batch, *others: Any) -> tuple[Any, Params]:
+    def compute(params: Params, stats: Stats | None, batch: Batch, *others: Unchecked) -> tuple[Any, Params]:
         if config.rule == "bptt":
             with_gradients = jax.value_and_grad(objective, has_aux=True)
             (_, results), gradients = with_gradients(params, stats, batch, *others)

@@ -1,7 +1,6 @@
 """Blocks on images and tokens: upsampling, dropout of channels, attention, pools of all pixels."""
 
 import functools
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +20,7 @@ def spikes(*shape: int, seed: int = 0) -> np.ndarray:
     return (np.random.default_rng(seed).random((STEPS, BATCH, *shape)) < 0.4).astype(np.float32)
 
 
-def applied(block: Any, *signals: Any, shapes: Any, **context: Any) -> Any:
+def applied(block, *signals, shapes, **context):
     apply = functools.partial(block.apply, None, None, None, shapes=shapes, context=Context(**context))
     return jit(lambda *own: apply(*own).signal)(*signals)
 

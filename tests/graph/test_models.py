@@ -4,7 +4,6 @@ import functools
 import json
 import math
 from pathlib import Path
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -47,7 +46,7 @@ MADE = {
         (lambda: models.spikformer(LARGE, 1000, 8, 512), 29_685_288 - 8 * (4 * 512 + 512)),
     ],
 )
-def test_parameters_are_as_many_as_published(make: Any, published: int) -> None:
+def test_parameters_are_as_many_as_published(make, published: int) -> None:
     params = jax.eval_shape(make().init, jax.random.key(0))
     assert sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(params)) == published
 
@@ -87,14 +86,14 @@ def test_spikes_are_those_of_spikingjelly_with_its_weights(name: str, mode: str)
         functools.partial(models.spikformer, depth=1, width=16, heads=2),
     ],
 )
-def test_models_have_gradients_in_every_layer(make: Any) -> None:
+def test_models_have_gradients_in_every_layer(make) -> None:
     net = make((16, 16, 2), 3)
     x = jax.random.uniform(jax.random.key(0), (2, 2, 16, 16, 2)) * 4
     params = net.init(jax.random.key(1))
 
     @jax.jit
     @jax.grad
-    def gradient(params: Any) -> Any:
+    def gradient(params):
         out, _ = net.apply(params, None, x, stats=net.initial_stats(jax.random.key(0)), train=True)
         return losses.temporal_efficient(out.output, jnp.array([0, 2]))
 
@@ -110,7 +109,7 @@ NORM = {f"1.{name}": np.ones(3) for name in ("weight", "bias", "running_mean", "
 END = {"2.weight": np.ones((2, 12)), "2.bias": np.ones(2)}
 
 
-def taken(**arrays: Any) -> Any:
+def taken(**arrays):
     return models.from_spikingjelly(SMALL, arrays)
 
 

@@ -1,7 +1,6 @@
 """Spikes whose times have derivatives: against the adjoint equations by hand, and against continuous time."""
 
 import functools
-from typing import Any
 
 import chex
 import jax
@@ -124,7 +123,7 @@ def relative_errors(seed: int) -> list[list[float]]:
             event_driven.Circuit(*map(jnp.asarray, circuit)), x, jnp.asarray(w_out)
         )
 
-        def error(*fields: str, found: Any = found) -> float:
+        def error(*fields: str, found=found) -> float:
             own, given = (
                 np.concatenate([np.ravel(getattr(each, name)) for name in fields]) for each in (found, truth)
             )

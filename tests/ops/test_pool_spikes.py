@@ -33,7 +33,7 @@ each_window = pytest.mark.parametrize("shape, window, strides, padding", WINDOWS
 JOINS = {"sum": jnp.add, "mean": jnp.add, "max": jnp.maximum}
 
 
-def by_slices(rows: Any, shape: Any, window: Any, strides: Any, how: str, padding: Any = 0) -> Any:
+def by_slices(rows, shape, window, strides, how, padding=0):
     """The definition in plain JAX: every place of a window in turn, for all windows at once."""
     axes = len(shape) - 1
     sides = padding if isinstance(padding, tuple) else (padding,) * axes
@@ -87,7 +87,7 @@ def test_an_entry_counts_in_each_of_its_windows():
 @each_window
 @pytest.mark.parametrize("how", ["mean", "max"])
 def test_arrays_and_lists_equal_the_definition_with_their_gradients(
-    shape: Any, window: Any, strides: Any, padding: Any, how: str
+    shape, window, strides, padding, how: str
 ):
     """Lists of values of both signs, zeros, ids twice and ids out of range; gradients of numbers without ties."""
     rng, size = np.random.default_rng(0), int(np.prod(shape))

@@ -103,7 +103,7 @@ def _of_surrogate(surrogate: Surrogate) -> str | None:
     return surrogate.obstacle or ("a surrogate with a cutoff" if surrogate.cutoff > 0 else None)
 
 
-def _of_selection(target: str, shapes: PyTree, static: Any) -> str | None:
+def _of_selection(target: str, shapes: PyTree, static: PyTree) -> str | None:
     thresholds = [shapes.threshold] + ([] if target.endswith("_backward") else [shapes.second_threshold])
     if any(threshold.ndim == 3 for threshold in thresholds):
         return "a threshold of each row and neuron"
@@ -118,7 +118,7 @@ def _arrays(shapes: PyTree) -> Iterator[Any]:
     return (leaf for leaf in jax.tree.leaves(shapes) if hasattr(leaf, "dtype"))
 
 
-def _of_network(target: str, shapes: PyTree, static: Any) -> str | None:
+def _of_network(target: str, shapes: PyTree, static: PyTree) -> str | None:
     """The forward and the backward pass decide alike, because one reads what the other records."""
     is_backward = target.endswith("_backward")
     operands, switches = (shapes.operands, static[0]) if is_backward else (shapes, static)
