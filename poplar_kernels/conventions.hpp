@@ -40,8 +40,8 @@ inline unsigned hashOf(unsigned id) {
 // What neurons offer to the homes of their lists: a row of membranes, and behind it words of marks, one for so many of
 // them. Neuron i of a word fires if bit 31 - i is set, and lies above its second threshold if bit 15 - i is: the first
 // neuron has the leading bit of either half. Rows begin at 64 bits.
-constexpr unsigned kMarked = 16, kFirstMark = 0x80000000U, kMarksOfSpikes = 0xFFFF0000U;
-constexpr unsigned markWords(unsigned columns) { return (columns + kMarked - 1) / kMarked; }
+constexpr unsigned kNeuronsOfMark = 16, kFirstMark = 0x80000000U, kMarksOfSpikes = 0xFFFF0000U;
+constexpr unsigned markWords(unsigned columns) { return (columns + kNeuronsOfMark - 1) / kNeuronsOfMark; }
 constexpr unsigned offeredStride(unsigned columns) { return (columns + markWords(columns) + 1) / 2 * 2; }
 // Masks, which the lists send back to the neurons' tiles, are words of the same kind: who is kept, and who is listed.
 

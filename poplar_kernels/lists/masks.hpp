@@ -20,12 +20,12 @@ inline void forEachMark(unsigned mask, Body&& body) {
 
 // The kept and the listed neurons of a word, of the first `count` neurons.
 constexpr unsigned ofFirst(unsigned count, unsigned word) {
-  const unsigned own = smaller(larger(count, word * kMarked) - word * kMarked, kMarked);
+  const unsigned own = smaller(larger(count, word * kNeuronsOfMark) - word * kNeuronsOfMark, kNeuronsOfMark);
   return own == 0 ? 0 : ~0U << (32 - own);
 }
 constexpr unsigned keptOf(unsigned mask, unsigned count, unsigned word) { return mask & ofFirst(count, word); }
 constexpr unsigned listedOf(unsigned mask, unsigned count, unsigned word) {
-  return mask << kMarked & ofFirst(count, word);
+  return mask << kNeuronsOfMark & ofFirst(count, word);
 }
 
 }  // namespace snnjax

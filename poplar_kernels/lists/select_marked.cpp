@@ -39,12 +39,12 @@ class PackMarks : public poplar::MultiVertex {
   bool packAll(unsigned worker) {
     const unsigned pairs = (neurons + 1) / 2;
     for (unsigned row = worker; row < rows; row += numWorkers()) {
-      for (unsigned first = 0; first < pairs; first += kMarked / 2) {
+      for (unsigned first = 0; first < pairs; first += kNeuronsOfMark / 2) {
         unsigned word = 0;
-        for (unsigned pair = first; pair < smaller(first + kMarked / 2, pairs); ++pair) {
+        for (unsigned pair = first; pair < smaller(first + kNeuronsOfMark / 2, pairs); ++pair) {
           word |= marks[row * pairs + pair];
         }
-        store(row, first / (kMarked / 2), word);
+        store(row, first / (kNeuronsOfMark / 2), word);
       }
     }
     return true;
@@ -67,7 +67,7 @@ class SelectMarked : public poplar::MultiVertex {
     for (unsigned row = 0; row < rows; ++row) {
       PartWriter<Id> part(&lists[0], &membranes[0], neuronsOfShare(neurons), row, worker);
       forEachWord(row, worker, [&](unsigned word, unsigned first, const float* v, Range own) {
-        for (unsigned left = (word | word << kMarked) & kMarksOfSpikes; left != 0;) {
+        for (unsigned left = (word | word << kNeuronsOfMark) & kMarksOfSpikes; left != 0;) {
           const auto i = static_cast<unsigned>(__builtin_clz(left));
           left &= ~(kFirstMark >> i);
           if (first + i - own.first >= own.last - own.first) continue;  // of another share
@@ -87,13 +87,13 @@ class SelectMarked : public poplar::MultiVertex {
     for (; before >= columns; before -= columns) ++block;
     const float* at = &offered[(block * rows + row) * stride];
     for (unsigned first = own.first - before; first < own.last; first += columns, at += rows * stride) {
-      if (columns <= kMarked) {  // no loop over words
+      if (columns <= kNeuronsOfMark) {  // no loop over words
         const auto word = bitsOf<unsigned>(at[columns]);
         if (word != 0) body(word, first, at, own);
         continue;
       }
-      for (unsigned k = 0; k < columns; k += kMarked) {
-        const auto word = bitsOf<unsigned>(at[columns + k / kMarked]);
+      for (unsigned k = 0; k < columns; k += kNeuronsOfMark) {
+        const auto word = bitsOf<unsigned>(at[columns + k / kNeuronsOfMark]);
         if (word != 0) body(word, first + k, at + k, own);
       }
     }

@@ -31,7 +31,8 @@ constexpr Slots kFirstBlock = 4, kNextBlock = 3, kBlock = 6, kWords = 5, kWord =
 constexpr Slots kMarkedCandidate = 12;
 
 constexpr Slots blocksOfRow(Slots blocks, unsigned columns) {
-  return columns <= kMarked ? blocks * kBlock : blocks * (kWords + (columns + kMarked - 1) / kMarked * kWord);
+  return columns <= kNeuronsOfMark ? blocks * kBlock
+                                   : blocks * (kWords + (columns + kNeuronsOfMark - 1) / kNeuronsOfMark * kWord);
 }
 
 }  // namespace cycles
@@ -53,9 +54,9 @@ std::uint64_t workerCycles(const SelectMarked<Id>& vertex, unsigned worker) {
     Slots found = 0, words = 0, passed = 0;
     vertex.forEachWord(row, worker, [&](unsigned word, unsigned first, const float*, Range) {
       ++words;
-      const unsigned marked = (word | word << kMarked) & kMarksOfSpikes;
+      const unsigned marked = (word | word << kNeuronsOfMark) & kMarksOfSpikes;
       passed += static_cast<Slots>(std::popcount(marked));
-      for (unsigned i = 0; i < kMarked; ++i) {
+      for (unsigned i = 0; i < kNeuronsOfMark; ++i) {
         const bool is_own = first + i - own.first < own.last - own.first;
         found += is_own && (marked & kFirstMark >> i) != 0 ? 1 : 0;
       }

@@ -13,9 +13,9 @@ class Marker;
 template <>
 class Marker<float> {
  public:
-  explicit Marker(unsigned j) : mark_(kFirstMark >> j % kMarked) {}
+  explicit Marker(unsigned j) : mark_(kFirstMark >> j % kNeuronsOfMark) {}
   unsigned operator()(float v, float threshold, float second_threshold) const {
-    return (v > threshold ? mark_ : 0) | (v > second_threshold ? mark_ >> kMarked : 0);
+    return (v > threshold ? mark_ : 0) | (v > second_threshold ? mark_ >> kNeuronsOfMark : 0);
   }
 
  private:
@@ -27,7 +27,7 @@ template <>
 class Marker<float2> {
  public:
   explicit Marker(unsigned j)
-      : fires_(of(kFirstMark >> j % kMarked)), near_(of(kFirstMark >> kMarked >> j % kMarked)) {}
+      : fires_(of(kFirstMark >> j % kNeuronsOfMark)), near_(of(kFirstMark >> kNeuronsOfMark >> j % kNeuronsOfMark)) {}
   unsigned operator()(float2 v, float2 threshold, float2 second_threshold) const {
     const Mask marks = ((v > threshold) & fires_) | ((v > second_threshold) & near_);
     return static_cast<unsigned>(marks[0] | marks[1]);

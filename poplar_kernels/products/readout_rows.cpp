@@ -25,7 +25,7 @@ class ReadoutGradient : public poplar::MultiVertex {
       float* const to = &g_spikes[row * neurons];
       forEachNumber(neurons, [&](unsigned j, auto numbers) { numbers.store(to + j, numbers.fill(0.0f)); });
       for (unsigned word = 0; word < markWords(neurons); ++word) {
-        const unsigned mask = masks[word * rows + row], first = word * kMarked;
+        const unsigned mask = masks[word * rows + row], first = word * kNeuronsOfMark;
         if (mask == 0) continue;
         forEachMark(listedOf(mask, readable, word), [&](unsigned i) { to[first + i] = dot(row, first + i); });
         forEachMark(keptOf(mask, readable, word), [&](unsigned i) { add(row, first + i, worker); });

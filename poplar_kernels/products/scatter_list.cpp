@@ -67,8 +67,8 @@ class MaskLists : public poplar::MultiVertex {
     for (unsigned b = 0; b < rows; ++b) {
       const List<Id> from = {&list[b * stride], capacity};
       const unsigned spikes = from.spikes();
-      mark(b, from.ids(), spikes, neurons, kFirstMark | (kFirstMark >> kMarked));
-      mark(b, from.ids() + spikes, from.listed() - spikes, neurons, (kFirstMark >> kMarked));
+      mark(b, from.ids(), spikes, neurons, kFirstMark | (kFirstMark >> kNeuronsOfMark));
+      mark(b, from.ids() + spikes, from.listed() - spikes, neurons, (kFirstMark >> kNeuronsOfMark));
     }
     return true;
   }
@@ -85,7 +85,7 @@ class MaskLists : public poplar::MultiVertex {
       const auto id = static_cast<unsigned>(ids[k]);
       if (id - own.first >= own.last - own.first) return;  // of the next worker, or in disorder
       const unsigned block = quotient(id, columns, inverse), column = id - block * columns;
-      masks[(block * markWords(columns) + column / kMarked) * rows + b] |= bits >> column % kMarked;
+      masks[(block * markWords(columns) + column / kNeuronsOfMark) * rows + b] |= bits >> column % kNeuronsOfMark;
     }
   }
 };

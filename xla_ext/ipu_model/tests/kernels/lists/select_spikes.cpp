@@ -74,13 +74,13 @@ std::vector<float> offeredIn(const std::vector<float>& v, unsigned columns) {
   const unsigned blocks = (kNeurons + columns - 1) / columns, stride = snnjax::offeredStride(columns);
   std::vector<float> out(blocks * kRows * stride, 5.0f);
   for (unsigned row = 0; row < blocks * kRows; ++row) {
-    std::vector<unsigned> words((columns + snnjax::kMarked - 1) / snnjax::kMarked);
+    std::vector<unsigned> words((columns + snnjax::kNeuronsOfMark - 1) / snnjax::kNeuronsOfMark);
     for (unsigned i = 0; i < columns; ++i) {
-      const unsigned j = row / kRows * columns + i, mark = snnjax::kFirstMark >> i % snnjax::kMarked;
+      const unsigned j = row / kRows * columns + i, mark = snnjax::kFirstMark >> i % snnjax::kNeuronsOfMark;
       const float membrane = j < kNeurons ? v[row % kRows * kNeurons + j] : 5.0f;  // beyond the neurons: would spike
       out[row * stride + i] = membrane;
-      unsigned& word = words[i / snnjax::kMarked];
-      word |= (membrane > kThreshold ? mark : 0U) | (membrane > kSecond ? mark >> snnjax::kMarked : 0U);
+      unsigned& word = words[i / snnjax::kNeuronsOfMark];
+      word |= (membrane > kThreshold ? mark : 0U) | (membrane > kSecond ? mark >> snnjax::kNeuronsOfMark : 0U);
     }
     std::memcpy(&out[row * stride + columns], words.data(), words.size() * sizeof(unsigned));
   }

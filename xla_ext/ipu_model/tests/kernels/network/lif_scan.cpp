@@ -43,10 +43,10 @@ void checkMembranes(const Problem& p, const States& states) {
     const float after = 0.5f * u + 0.25f * (p.current[i] + p.constants.at("bias")[j]);
     CHECK_EQUAL(states.v[at + kBatch * p.n], t < kLengths[b] ? after : before);
     CHECK_EQUAL(states.offered[i], t < kLengths[b] ? after : before);
-    const unsigned marks = states.marks[(b * kSteps + t) * ((p.n + 1) / 2) + j / 2] << j % snnjax::kMarked;
+    const unsigned marks = states.marks[(b * kSteps + t) * ((p.n + 1) / 2) + j / 2] << j % snnjax::kNeuronsOfMark;
     const bool inside = t < kLengths[b];
     CHECK_EQUAL(marks >> 31, inside && after > threshold ? 1 : 0);
-    CHECK_EQUAL(marks >> (31 - snnjax::kMarked) & 1, inside && after > p.constants.at("bias")[j] ? 1 : 0);
+    CHECK_EQUAL(marks >> (31 - snnjax::kNeuronsOfMark) & 1, inside && after > p.constants.at("bias")[j] ? 1 : 0);
   }
 }
 

@@ -112,10 +112,10 @@ void checkForward(Alone& vertex, const Problem& p, const std::vector<float>& sum
     CHECK_EQUAL(w[keep ? (kTime + 1) * row + i : i], expected.w);
     CHECK_EQUAL(offered[i], expected.v);
     CHECK_EQUAL(counts[i], 2.0 + (p.inside(i) ? p.spike(expected, i) : 0.0));
-    const unsigned j = i % p.n, own = marks[i / p.n * ((p.n + 1) / 2) + j / 2] << j % snnjax::kMarked;
+    const unsigned j = i % p.n, own = marks[i / p.n * ((p.n + 1) / 2) + j / 2] << j % snnjax::kNeuronsOfMark;
     const bool fires = p.spike(expected, i) > 0, is_near = expected.v > p.threshold(expected, i) - 0.5;
     CHECK_EQUAL(own & snnjax::kFirstMark, p.inside(i) && fires ? snnjax::kFirstMark : 0);
-    CHECK_EQUAL(own << snnjax::kMarked & snnjax::kFirstMark, p.inside(i) && is_near ? snnjax::kFirstMark : 0);
+    CHECK_EQUAL(own << snnjax::kNeuronsOfMark & snnjax::kFirstMark, p.inside(i) && is_near ? snnjax::kFirstMark : 0);
   }
 }
 
