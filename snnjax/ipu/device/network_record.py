@@ -187,7 +187,7 @@ def keep(record: Record, on_tiles: PyTree) -> Record:
     return record._replace(layers=(first._replace(spikes=marked), *others))
 
 
-def kept(record: Record, otherwise: PyTree) -> Any:
+def kept(record: Record, otherwise: PyTree) -> PyTree:
     """What `record` was made of in the same program, or `otherwise`."""
     leaves, tree = jax.tree.flatten(otherwise)
     return jax.tree.unflatten(tree, _call(KEPT, record.layers[0].spikes, otherwise, leaves))
