@@ -37,6 +37,21 @@ inline unsigned hashOf(unsigned id) {
   return id ^ (id >> 16);
 }
 
+// What neurons offer to the homes of their lists: a row of membranes, and behind it words of marks, one for so many of
+// them. Neuron i of a word fires if bit 31 - i is set, and lies above its second threshold if bit 15 - i is: the first
+// neuron has the leading bit of either half. Rows begin at 64 bits.
+constexpr unsigned kMarked = 16, kFirstMark = 0x80000000U, kMarksOfSpikes = 0xFFFF0000U;
+constexpr unsigned markWords(unsigned columns) { return (columns + kMarked - 1) / kMarked; }
+constexpr unsigned offeredStride(unsigned columns) { return (columns + markWords(columns) + 1) / 2 * 2; }
+// Masks, which the lists send back to the neurons' tiles, are words of the same kind: who is kept, and who is listed.
+
+// The cut of a list, four words: for its spikes, then for the others, a membrane (the bits of a float) and a hash.
+// Those above the membrane are listed, and of those equal to it the ones whose ids have no larger hash; a NaN lists
+// none.
+constexpr unsigned kCutWords = 4;
+// What it keeps of the candidates: spikes of each share of the neurons, the others of each, all true spikes. Even.
+constexpr unsigned kKeptWords = 2 * kShares + 2;
+
 constexpr unsigned listStride(unsigned capacity) { return kListHeader + (capacity + 3) / 4 * 4; }
 
 }  // namespace snnjax

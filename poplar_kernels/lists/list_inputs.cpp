@@ -23,7 +23,7 @@ class ListInputs : public poplar::MultiVertex {
       const unsigned count =
           list(&history[(*block * rows + b) * num_inputs], record + kListHeader, &values[b * num_inputs]);
       for (unsigned i = 0; i < kStarts; ++i) record[i] = static_cast<Id>(count);  // kept, listed, true spikes
-      writeStarts(record, count, num_inputs);
+      writeStarts(record, record + kListHeader, count, num_inputs);
     }
     return true;
   }

@@ -37,7 +37,16 @@ inline void sumBlock(ListedRows<W> rows, const Id* ids, unsigned count, V values
   using Of = Numbers<N>;
   N sums[kBlocks];
   for (unsigned i = 0; i < kBlocks; ++i) sums[i] = Of::fill(0.0f);
-  for (unsigned k = 0; k < count; ++k) {
+  unsigned k = 0;
+  if constexpr (!V::kSkips) {
+    for (; k + 2 <= count; k += 2) {  // two a turn
+      const auto *row = rows.row(ids[k]) + first, *next = rows.row(ids[k + 1]) + first;
+      for (unsigned i = 0; i < kBlocks; ++i) {
+        sums[i] = sums[i] + Of::load(row + i * Of::kCount) + Of::load(next + i * Of::kCount);
+      }
+    }
+  }
+  for (; k < count; ++k) {
     const auto* row = rows.row(ids[k]) + first;
     if constexpr (V::kSkips) {
       const float value = values[k];
@@ -121,15 +130,12 @@ inline void dotListedRows(ListedRows<const W> rows, const Id* ids, unsigned coun
 
 // rows[ids[k], column ...] += values[k] * vector[column ...] for kBlocks neighbouring N of columns from `first`.
 template <class N, unsigned kBlocks, class Id, class V, class G>
-inline void addBlock(ListedRows<float> rows, const Id* ids, Range range, unsigned bound, V values, const G* vector,
-                     unsigned first) {
+inline void addBlock(ListedRows<float> rows, const Id* ids, Range range, V values, const G* vector, unsigned first) {
   using Of = Numbers<N>;
   N terms[kBlocks];
   for (unsigned i = 0; i < kBlocks; ++i) terms[i] = Of::load(vector + first + i * Of::kCount);
   for (unsigned k = range.first; k < range.last; ++k) {
-    const auto id = static_cast<unsigned>(ids[k]);
-    if (id >= bound) return;
-    float* const row = rows.data + id * rows.columns + first;
+    float* const row = rows.row(ids[k]) + first;
     for (unsigned i = 0; i < kBlocks; ++i) {
       float* const at = row + i * Of::kCount;
       if constexpr (V::kSkips) {
@@ -141,28 +147,25 @@ inline void addBlock(ListedRows<float> rows, const Id* ids, Range range, unsigne
   }
 }
 
-// rows[ids[k]] += values[k] * vector for the entries in `range`, one after the other: duplicates add. It ends at the
-// first id >= `bound`, which is at most the number of rows.
+// rows[ids[k]] += values[k] * vector for the entries in `range`, one after the other: duplicates add.
 template <class Id, class V, class G>
-inline void addToListedRows(ListedRows<float> rows, const Id* ids, Range range, unsigned bound, V values,
-                            const G* vector) {
+inline void addToListedRows(ListedRows<float> rows, const Id* ids, Range range, V values, const G* vector) {
   unsigned column = 0;
 #if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
   if (rows.columns == 2) {
-    return addBlock<float2, 1>(ListedRows<float>{rows.data, rows.num_rows, 2}, ids, range, bound, values, vector, 0);
+    return addBlock<float2, 1>(ListedRows<float>{rows.data, rows.num_rows, 2}, ids, range, values, vector, 0);
   }
   if (rows.columns % 2 == 0) {
-    for (; column + 8 <= rows.columns; column += 8)
-      addBlock<float2, 4>(rows, ids, range, bound, values, vector, column);
+    for (; column + 8 <= rows.columns; column += 8) addBlock<float2, 4>(rows, ids, range, values, vector, column);
     switch (rows.columns - column) {
-      case 6: return addBlock<float2, 3>(rows, ids, range, bound, values, vector, column);
-      case 4: return addBlock<float2, 2>(rows, ids, range, bound, values, vector, column);
-      case 2: return addBlock<float2, 1>(rows, ids, range, bound, values, vector, column);
+      case 6: return addBlock<float2, 3>(rows, ids, range, values, vector, column);
+      case 4: return addBlock<float2, 2>(rows, ids, range, values, vector, column);
+      case 2: return addBlock<float2, 1>(rows, ids, range, values, vector, column);
       default: return;
     }
   }
 #endif
-  for (; column < rows.columns; ++column) addBlock<float, 1>(rows, ids, range, bound, values, vector, column);
+  for (; column < rows.columns; ++column) addBlock<float, 1>(rows, ids, range, values, vector, column);
 }
 
 }  // namespace snnjax

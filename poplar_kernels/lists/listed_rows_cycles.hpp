@@ -25,19 +25,23 @@ constexpr Blocks blocksOf(unsigned columns) {
   return {pairs / 4, pairs % 4, 0, pairs == 1};
 }
 
-// Of one id and `pairs` pairs of columns: load and min of the id, the row's product, a load for each pair with the sum
-// of the pair before in the same bundle, the branch with the last sum. Halves need two aux instructions a pair. With
-// values besides: their load, the test for 0 and its branch, products (aux).
-constexpr Slots sumOfId(Slots pairs, bool is_narrow, unsigned width, bool valued) {
-  const Slots main = 2 + (is_narrow ? 0 : 1) + pairs + 1 + (valued ? 3 : 0);
-  const Slots aux = pairs * ((width < 4 ? 2U : 1U) + (valued ? 1U : 0U));
+// Of so many ids of a turn and `pairs` pairs of columns: load and min of an id, the row's product, a load for each pair
+// with the sum of the pair before in the same bundle, the branch with the last sum. Halves need two aux instructions a
+// pair. With values besides: their load, the test for 0 and its branch, products (aux).
+constexpr Slots sumOfIds(Slots ids, Slots pairs, bool is_narrow, unsigned width, bool valued) {
+  const Slots main = ids * (2 + (is_narrow ? 0 : 1) + pairs + (valued ? 3 : 0)) + 1;
+  const Slots aux = ids * pairs * ((width < 4 ? 2U : 1U) + (valued ? 1U : 0U));
   return most(main, aux + 2);
 }
 
-// sumListedRows without what it does with the sums. 5 a block: pointers, zeros, the count and its test.
+// sumListedRows without what it does with the sums: two ids a turn, or one with its value. 5 a block: pointers, zeros,
+// the count and its test, and 2 for the test whether an id is left over.
 constexpr Slots sumListedRows(Slots count, unsigned columns, unsigned width, bool valued) {
   const Blocks blocks = blocksOf(columns);
-  return blocks.sum([&](Slots pairs) { return 5 + count * sumOfId(pairs, blocks.is_narrow, width, valued); });
+  return blocks.sum([&](Slots pairs) {
+    const auto turn = [&](Slots ids) { return sumOfIds(ids, pairs, blocks.is_narrow, width, valued); };
+    return valued ? 5 + count * turn(1) : 7 + count / 2 * turn(2) + count % 2 * turn(1);
+  });
 }
 
 // dotListedRows. Rows of 1, 2, 3, 4 or 6 pairs: id 2, address 1 but for one pair, loads; products and sums follow the
@@ -55,11 +59,10 @@ constexpr Slots dotListedRows(Slots count, unsigned columns, unsigned width) {
   return 5 + count * (9 + steps * (width < 4 ? 4 : 3));
 }
 
-// addToListedRows: the id's load, its comparison with the bound and the branch 3, address 1 but for one pair, a load
-// and a store for each pair with sums between them, one sum that waits for the last load, the branch; with values their
-// load and the products (aux).
+// addToListedRows: load and min of the id, address 1 but for one pair, a load and a store for each pair with sums
+// between them, one sum that waits for the last load, the branch; with values their load and the products (aux).
 constexpr Slots addOfId(Slots pairs, bool is_narrow, bool valued) {
-  return 3 + (is_narrow ? 0 : 1) + 2 * pairs + 1 + 1 + (valued ? 2 : 0);
+  return 2 + (is_narrow ? 0 : 1) + 2 * pairs + 1 + 1 + (valued ? 2 : 0);
 }
 
 constexpr Slots addToListedRows(Slots count, unsigned columns, bool valued) {

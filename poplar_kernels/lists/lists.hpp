@@ -29,14 +29,14 @@ inline Range neuronsOfWorker(unsigned num_neurons, unsigned worker) {
   return {smaller(worker * each, num_neurons), smaller((worker + 1) * each, num_neurons)};
 }
 
-// Of a record whose first `spikes` ids, which ascend, are written.
-template <class Id>
-inline void writeStarts(Id* record, unsigned spikes, unsigned num_neurons) {
+// Of a record with these ids; the first `spikes` of them ascend.
+template <class Id, class Source>
+inline void writeStarts(Id* record, const Source* ids, unsigned spikes, unsigned num_neurons) {
   const unsigned each = neuronsOfShare(num_neurons);
   unsigned k = 0, bound = 0;
   for (unsigned share = 1; share < kShares; ++share) {
     bound += each;
-    while (k < spikes && static_cast<unsigned>(record[kListHeader + k]) < bound) ++k;
+    while (k < spikes && static_cast<unsigned>(ids[k]) < bound) ++k;
     record[kStarts + share - 1] = static_cast<Id>(k);
   }
 }

@@ -19,6 +19,27 @@ struct Cut {
   bool keeps(float v, unsigned id) const { return v > bound || (keeps_ties && v == bound && hashOf(id) <= last_hash); }
 };
 
+// The same in two words (conventions.hpp).
+struct Limit {
+  float bound;
+  unsigned last_hash;
+
+  static Limit all() { return {-__builtin_inff(), ~0U}; }
+  static Limit none() { return {__builtin_nanf(""), 0}; }
+  // The next float above a bound that keeps none of those equal to it.
+  static Limit of(const Cut& cut) {
+    if (cut.keeps_ties) return {cut.bound, cut.last_hash};
+    return {floatOf(keyOf(cut.bound == 0.0f ? 0.0f : cut.bound) + 1), ~0U};
+  }
+  static Limit from(const unsigned* words) { return {bitsOf<float>(words[0]), words[1]}; }
+  void to(unsigned* words) const {
+    words[0] = bitsOf<unsigned>(bound);
+    words[1] = last_hash;
+  }
+
+  bool keeps(float v, unsigned id) const { return v > bound || (v == bound && hashOf(id) <= last_hash); }
+};
+
 // The largest hash among the `slots` ids kept at the cut's bound, which are those with the smallest hashes.
 template <class ForEach>
 inline unsigned lastHash(Cut& cut, unsigned slots, ForEach&& forEach) {
@@ -49,8 +70,13 @@ inline unsigned numAbove(const float* v, unsigned count, [[maybe_unused]] bool i
 #if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
   using Of = Numbers<float2>;
   if (!is_at_register && count > 0) above += v[k++] > bound ? 1 : 0;
-  float2 lanes = {0.0f, 0.0f};
-  for (; k + 2 <= count; k += 2) lanes += fires(Of::load(v + k), Of::fill(bound));
+  float2 lanes = {0.0f, 0.0f}, others = lanes;
+  for (; k + 4 <= count; k += 4) {  // two pairs, which do not wait for each other
+    lanes += fires(Of::load(v + k), Of::fill(bound));
+    others += fires(Of::load(v + k + 2), Of::fill(bound));
+  }
+  if (k + 2 <= count) lanes += fires(Of::load(v + k), Of::fill(bound)), k += 2;
+  lanes += others;
   above += static_cast<unsigned>(lanes[0] + lanes[1]);
 #endif
   for (; k < count; ++k) above += v[k] > bound ? 1 : 0;
@@ -98,9 +124,10 @@ inline Extremes extremesOf(ForEach&& forEach) {
 }
 
 // The cut that keeps the first `slots` of `count` candidates. `forEach(body)` calls body(v, id) for each of them, and
-// `countAbove(bound)` says how many lie above it. The last membrane to keep is found by bisecting the floats between
-// the smallest and the largest, which ends as soon as a bound separates two candidates; ties by bisecting their hashes.
-// It needs no extra memory; workers that share a row all search.
+// `countAbove(bound)` says how many lie above it. The last membrane to keep is found between the smallest and the
+// largest: a few times where it lies if they are spread evenly, then by bisecting the floats; this ends as soon as a
+// bound separates two candidates. Ties are found by bisecting their hashes. It needs no extra memory; workers that
+// share a row all search.
 template <class CountAbove, class ForEach>
 inline Cut findCut(unsigned count, unsigned slots, Extremes extremes, CountAbove&& countAbove, ForEach&& forEach) {
   constexpr float kInfinity = __builtin_inff();

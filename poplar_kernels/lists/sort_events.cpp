@@ -6,46 +6,93 @@ namespace snnjax {
 
 // Records of the ids in range, ascending, with the values of each and the slot it came from; the same ids stay in the
 // order of their slots, and what follows them is not written. Entries of value 0 are listed after the others, for their
-// gradient alone. Workers share rows. An insertion sort: events mostly come sorted.
-template <class Source>
+// gradient alone. Events mostly come sorted: then workers share what is copied, else one sorts a row by insertion.
+template <class Source, bool valued>
 class SortEvents : public poplar::MultiVertex {
  public:
-  In<Source> ids;             // [rows, capacity], in any order; those out of range name nothing
-  In<float> values;           // [rows, capacity]
-  Out<unsigned short> lists;  // [rows, stride], records (lists.hpp)
-  Out<float> sorted;          // [rows, capacity], in the order of the record
-  Out<unsigned> slots;        // [rows, capacity], likewise
+  In<Source> ids;                   // [rows, capacity], in any order; those out of range name nothing
+  If<valued, In<float>> values;     // [rows, capacity], else 1
+  Out<unsigned short> lists;        // [rows, stride], records (lists.hpp)
+  If<valued, Out<float>> sorted;    // [rows, capacity], in the order of the record
+  If<valued, Out<unsigned>> slots;  // [rows, capacity], likewise
   unsigned rows, capacity, stride, num_inputs;
 
   bool compute(unsigned worker) {
-    for (unsigned row = worker; row < rows; row += numWorkers()) sort(row);
+    const bool is_shared = rows < numWorkers();  // each row by all workers
+    for (unsigned row = is_shared ? 0 : worker; row < rows; row += is_shared ? 1 : numWorkers()) {
+      if (isSorted(row)) {
+        const unsigned listed = numBelow(&ids[row * capacity], capacity, num_inputs);
+        const Range words = is_shared ? quickShareOf((listed + 1) / 2, worker) : Range{0, (listed + 1) / 2};
+        copy(row, {2 * words.first, smaller(2 * words.last, listed)});
+        // The last worker has the shortest share.
+        if (!is_shared || worker + 1 == numWorkers()) writeHeader(row, &ids[row * capacity], listed, listed);
+      } else if (!is_shared || worker == 0) {
+        sort(row);
+      }
+    }
+    return true;
+  }
+
+  // Whether a row ascends, what names nothing included, and has no value of 0.
+  bool isSorted(unsigned row) const {
+    unsigned before = 0;
+    for (unsigned k = 0; k < capacity; ++k) {
+      const unsigned id = static_cast<unsigned>(ids[row * capacity + k]);
+      if (id < before) return false;
+      before = id;
+      if constexpr (valued) {
+        if (id < num_inputs && values[row * capacity + k] == 0.0f) return false;
+      }
+    }
     return true;
   }
 
  private:
+  // Entries that begin at a word.
+  void copy(unsigned row, Range own) {
+    for (unsigned k = own.first; k < own.last; ++k) {
+      lists[row * stride + kListHeader + k] = static_cast<unsigned short>(ids[row * capacity + k]);
+      if constexpr (valued) {
+        sorted[row * capacity + k] = values[row * capacity + k];
+        slots[row * capacity + k] = k;
+      }
+    }
+  }
+
   void sort(unsigned row) {
     unsigned short* const record = &lists[row * stride];
     unsigned short* const own = record + kListHeader;
-    float* const numbers = &sorted[row * capacity];
-    unsigned* const from = &slots[row * capacity];
     unsigned end = 0, kept = 0;
     for (unsigned k = 0; k < capacity; ++k) {
       const unsigned id = static_cast<unsigned>(ids[row * capacity + k]);
       if (id >= num_inputs) continue;
-      const float value = values[row * capacity + k];
       unsigned at = end++;
-      kept += value != 0.0f ? 1 : 0;
-      for (; at > 0 && isBefore(id, value, own[at - 1], numbers[at - 1]); --at) {
-        own[at] = own[at - 1];
-        numbers[at] = numbers[at - 1];
-        from[at] = from[at - 1];
+      if constexpr (valued) {
+        const float value = values[row * capacity + k];
+        float* const numbers = &sorted[row * capacity];
+        unsigned* const from = &slots[row * capacity];
+        kept += value != 0.0f ? 1 : 0;
+        for (; at > 0 && isBefore(id, value, own[at - 1], numbers[at - 1]); --at) {
+          own[at] = own[at - 1];
+          numbers[at] = numbers[at - 1];
+          from[at] = from[at - 1];
+        }
+        numbers[at] = value;
+        from[at] = k;
+      } else {
+        for (; at > 0 && id < own[at - 1]; --at) own[at] = own[at - 1];
+        ++kept;
       }
       own[at] = static_cast<unsigned short>(id);
-      numbers[at] = value;
-      from[at] = k;
     }
-    for (unsigned i = 0; i < kStarts; ++i) record[i] = static_cast<unsigned short>(i == kKept ? kept : end);
-    writeStarts(record, kept, num_inputs);
+    writeHeader(row, own, kept, end);
+  }
+
+  template <class Own>
+  void writeHeader(unsigned row, const Own* own, unsigned kept, unsigned listed) {
+    unsigned short* const record = &lists[row * stride];
+    for (unsigned i = 0; i < kStarts; ++i) record[i] = static_cast<unsigned short>(i == kKept ? kept : listed);
+    writeStarts(record, own, kept, num_inputs);
   }
 
   static bool isBefore(unsigned id, float value, unsigned other, float other_value) {
@@ -75,7 +122,9 @@ class UnsortEvents : public poplar::MultiVertex {
   }
 };
 
-template class SortEvents<unsigned short>;
-template class SortEvents<int>;
+template class SortEvents<unsigned short, false>;
+template class SortEvents<unsigned short, true>;
+template class SortEvents<int, false>;
+template class SortEvents<int, true>;
 
 }  // namespace snnjax

@@ -3,32 +3,47 @@
 
 #include <algorithm>
 #include <concepts>
+#include <utility>
+#include <vector>
 
 #include "listed_rows_cycles.hpp"
 #include "lists.hpp"
 
 namespace snnjax {
 
-template <class Source>
+template <class Source, bool valued>
 class SortEvents;
 class UnsortEvents;
 
 namespace cycles {
 
-// A slot of the input: its id, range 2, loop 2; of one in range the entry before it with the comparison 5, the value 2,
-// and three stores, one of 16 bits. An entry that moves: the comparison 5, two loads, three stores and the loop.
-constexpr Slots sortedEvents(Slots kept, Slots listed, Slots capacity, Slots moves) {
-  return 44 + capacity * 5 + listed * (5 + 2 + 2 + kShortStore) + moves * (5 + 2 + 2 + kShortStore + 2) +
-         startsOf(kept);
+// Whether a row is sorted: a slot's load, comparison and branch, loop; its value's load, range 2, comparison and
+// branch.
+constexpr Slots isSorted(Slots capacity, bool valued) { return 6 + capacity * (4 + (valued ? 5 : 0)); }
+// What is copied: a load, the store of 16 bits, the loop; with values a load and two stores besides.
+constexpr Slots copiedEvents(Slots entries, bool valued) { return 12 + entries * (2 + kShortStore + (valued ? 3 : 0)); }
+constexpr Slots eventsHeader(Slots kept) { return 4 + kStarts * kShortStore + startsOf(kept); }
+
+// A slot of the input: its id, range 2, loop 2; of one in range the entry before it with the comparison 3, the store of
+// 16 bits; with values 2 more, the value 2, two stores. An entry that moves: the same, a load for each store, the loop.
+constexpr Slots sortedEvents(Slots listed, Slots capacity, Slots moves, bool valued) {
+  const Slots entry = 3 + kShortStore + (valued ? 2 + 2 + 2 : 0);
+  return 20 + capacity * 5 + listed * entry + moves * (entry + 2 + (valued ? 1 : 0));
 }
 
-// How many entries a later one passed on its way: of a larger id, from a smaller slot.
-constexpr Slots movesOf(const unsigned* slots, unsigned listed) {
+// How many entries the ones after them pass on their way: of a larger id, or value 0, from a smaller slot.
+template <class V>
+Slots movesOf(const V& vertex, unsigned row, bool valued) {
   Slots moves = 0;
-  for (unsigned k = 1, most = slots[0]; k < listed; ++k) {
-    if (slots[k] < most)
-      moves += static_cast<Slots>(std::count_if(slots, slots + k, [&](unsigned of) { return of > slots[k]; }));
-    most = larger(most, slots[k]);
+  std::vector<std::pair<bool, unsigned>> before;
+  for (unsigned k = row * vertex.capacity; k < (row + 1) * vertex.capacity; ++k) {
+    const auto id = static_cast<unsigned>(vertex.ids[k]);
+    if (id >= vertex.num_inputs) continue;
+    bool is_zero = false;
+    if constexpr (requires { vertex.values[k]; }) is_zero = valued && vertex.values[k] == 0.0f;
+    moves +=
+        static_cast<Slots>(std::ranges::count_if(before, [&](const auto& of) { return of > std::pair(is_zero, id); }));
+    before.emplace_back(is_zero, id);
   }
   return moves;
 }
@@ -38,14 +53,22 @@ constexpr Slots unsortedEvents(Slots listed, Slots capacity) { return 12 + capac
 
 }  // namespace cycles
 
-template <class Source>
-std::uint64_t workerCycles(const SortEvents<Source>& vertex, unsigned worker) {
+template <class Source, bool valued>
+std::uint64_t workerCycles(const SortEvents<Source, valued>& vertex, unsigned worker) {
   using namespace cycles;
-  Slots slots = entry(9, false);
-  for (unsigned row = worker; row < vertex.rows; row += vertex.numWorkers()) {
+  const bool is_shared = vertex.rows < vertex.numWorkers();
+  Slots slots = entry(valued ? 9 : 6, false);
+  for (unsigned row = is_shared ? 0 : worker; row < vertex.rows; row += is_shared ? 1 : vertex.numWorkers()) {
     const List<unsigned short> list = {&vertex.lists[row * vertex.stride], vertex.capacity};
-    const Slots moves = movesOf(&vertex.slots[row * vertex.capacity], list.listed());
-    slots += sortedEvents(list.spikes(), list.listed(), vertex.capacity, moves);
+    const unsigned kept = list.spikes(), listed = list.listed(), words = (listed + 1) / 2;
+    slots += isSorted(vertex.capacity, valued);
+    if (vertex.isSorted(row)) {
+      const Range own = is_shared ? quickShareOf(words, worker) : Range{0, words};
+      slots += numBelow(vertex.capacity) + copiedEvents(2 * (own.last - own.first), valued);
+      if (!is_shared || worker + 1 == vertex.numWorkers()) slots += eventsHeader(kept);
+    } else if (!is_shared || worker == 0) {
+      slots += sortedEvents(listed, vertex.capacity, movesOf(vertex, row, valued), valued) + eventsHeader(kept);
+    }
   }
   return slots;
 }

@@ -5,7 +5,8 @@
 
 namespace snnjax {
 
-constexpr unsigned kNoRow = ~0U;  // ends a list of rows without a count
+constexpr float kNotSent = -__builtin_inff();  // in place of the membrane of a neuron that does not fire
+constexpr unsigned kNoRow = ~0U;               // ends a list of rows without a count
 
 // Lists of ListSpikes or JoinSpikes: a count and rows each, and their membranes.
 struct SpikeLists {

@@ -42,19 +42,68 @@ class LifGradientScan : public poplar::MultiVertex {
   bool compute(unsigned worker) {
     const unsigned before = *block * num_steps;
     forEachOwnNumber(batch, neurons, worker, [&](unsigned b, unsigned j, auto numbers) {
-      const unsigned i = b * neurons + j;
-      for (unsigned t = num_steps; t-- > 0;) {
-        const unsigned at = (b * num_steps + t) * neurons + j;
-        if (before + t >= lengths[b]) {
-          numbers.store(&g_current[at], numbers.fill(0.0f));
-          continue;
-        }
-        const StateRow after = stateRow(*this, before + t + 1);
-        const auto g = membraneGradient(*this, after, numbers.load(&g_spikes[at]), i, j, numbers, at);
-        if constexpr (learns) addConstantsGradients(*this, stateRow(*this, before + t), after, g, i, j, numbers);
+      const unsigned first = b * num_steps * neurons + j, inside = stepsInside(lengths[b], before, num_steps);
+      for (unsigned t = num_steps; t-- > inside;) numbers.store(&g_current[first + t * neurons], numbers.fill(0.0f));
+      if constexpr (has_second || learns) {
+        for (unsigned t = inside; t-- > 0;) addStep(t, b, j, numbers);
+      } else {
+        addSteps(inside, b, j, numbers);
       }
     });
     return true;
+  }
+
+  // Whether no gradient comes to the spike of a step.
+  template <class Of>
+  bool isQuiet(unsigned t, unsigned b, unsigned j, bool counted, Of numbers) const {
+    if (!areZero(&g_spikes[(b * num_steps + t) * neurons + j], numbers)) return false;
+    return !counted || isZero(fires(numbers.load(after(t) + b * neurons + j), numbers.load(&second_threshold[j])));
+  }
+  template <class Of>
+  bool isCounted(unsigned b, unsigned j, Of numbers) const {
+    return !areZero(&g_counts[b * neurons + j], numbers);
+  }
+
+ private:
+  // The membranes after a step of the block.
+  const float* after(unsigned t) const { return &membranes[(*block * num_steps + t + 1) * batch * neurons]; }
+
+  template <class Of>
+  void addStep(unsigned t, unsigned b, unsigned j, Of numbers) {
+    const unsigned i = b * neurons + j, at = (b * num_steps + t) * neurons + j, row = *block * num_steps + t;
+    const StateRow states = stateRow(*this, row + 1);
+    const auto g = membraneGradient(*this, states, numbers.load(&g_spikes[at]), i, j, numbers, at);
+    if constexpr (learns) addConstantsGradients(*this, stateRow(*this, row), states, g, i, j, numbers);
+  }
+
+  // The same for plain neurons, with what they carry in registers. Most steps have no gradient at their spike.
+  template <class Of>
+  void addSteps(unsigned inside, unsigned b, unsigned j, Of numbers) {
+    const unsigned i = b * neurons + j;
+    const bool counted = isCounted(b, j, numbers), passes = detach_reset && reset != Zero;
+    const auto own_decay = numbers.load(&decay[j]), own_gain = numbers.load(&gain[j]);
+    auto g = numbers.load(&g_v[i]), sum = numbers.load(&g_bias[i]), last = numbers.load(&g_last[i]);
+    for (unsigned t = inside; t-- > 0;) {
+      const unsigned at = (b * num_steps + t) * neurons + j;
+      if (!passes) {
+        g = throughReset(g, numbers.load(after(t) + i), numbers.load(&threshold[j]), reset, detach_reset, surrogate,
+                         slope)
+                .v;
+      }
+      g = last + g;
+      last = numbers.fill(0.0f);
+      if (!isQuiet(t, b, j, counted, numbers)) {
+        g = g + throughSpike(*this, numbers.load(after(t) + i), numbers.load(&threshold[j]),
+                             numbers.load(&second_threshold[j]), numbers.load(&g_spikes[at]), i, numbers);
+      }
+      const auto of_current = own_gain * g;
+      numbers.store(&g_current[at], of_current);
+      sum = sum + of_current;
+      g = own_decay * g;
+    }
+    numbers.store(&g_v[i], g);
+    numbers.store(&g_bias[i], sum);
+    numbers.store(&g_last[i], last);
   }
 };
 
@@ -76,24 +125,35 @@ class LeakyGradientScan : public poplar::MultiVertex {
   unsigned num_steps, batch, neurons;  // num_steps: of a block
 
   bool compute(unsigned worker) {
-    const unsigned first = *block * num_steps;
+    const unsigned before = *block * num_steps;
     forEachOwnNumber(batch, neurons, worker, [&](unsigned b, unsigned j, auto numbers) {
-      const unsigned i = b * neurons + j, width = batch * neurons;
-      for (unsigned t = num_steps; t-- > 0;) {
-        const bool inside = first + t < lengths[b];
-        const unsigned at = (b * num_steps + t) * neurons + j;
-        const auto g = numbers.load(&g_v[i]) + numbers.load(&g_output[at]);  // padded outputs repeat the last membrane
-        const auto g_own = inside ? numbers.load(&gain[j]) * g : numbers.fill(0.0f);
-        numbers.store(&g_v[i], inside ? numbers.load(&decay[j]) * g : g);
-        numbers.store(&g_current[at], g_own);
-        numbers.store(&g_bias[i], numbers.load(&g_bias[i]) + g_own);
-        if constexpr (learns) {
-          const float* const before = &membranes[(first + t) * width];
-          if (inside) addLeakyConstantsGradients(*this, before, before + width, g, i, j, numbers);
-        }
+      const unsigned i = b * neurons + j, first = b * num_steps * neurons + j;
+      const unsigned inside = stepsInside(lengths[b], before, num_steps);
+      const auto own_decay = numbers.load(&decay[j]), own_gain = numbers.load(&gain[j]);
+      auto g = numbers.load(&g_v[i]), sum = numbers.load(&g_bias[i]);
+      for (unsigned t = num_steps; t-- > inside;) {  // padded outputs repeat the last membrane
+        g = g + numbers.load(&g_output[first + t * neurons]);
+        numbers.store(&g_current[first + t * neurons], numbers.fill(0.0f));
       }
+      for (unsigned t = inside; t-- > 0;) {
+        g = g + numbers.load(&g_output[first + t * neurons]);
+        const auto of_current = own_gain * g;
+        numbers.store(&g_current[first + t * neurons], of_current);
+        if constexpr (learns) addConstants(before + t, g, i, j, numbers);
+        sum = sum + of_current;
+        g = own_decay * g;
+      }
+      numbers.store(&g_v[i], g);
+      numbers.store(&g_bias[i], sum);
     });
     return true;
+  }
+
+ private:
+  template <class N, class Of>
+  void addConstants(unsigned row, N g, unsigned i, unsigned j, Of numbers) {
+    const float* const v = &membranes[row * batch * neurons];
+    addLeakyConstantsGradients(*this, v, v + batch * neurons, g, i, j, numbers);
   }
 };
 

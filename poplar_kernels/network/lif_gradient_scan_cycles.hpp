@@ -2,6 +2,7 @@
 #pragma once
 
 #include "lif_scan_cycles.hpp"
+#include "neuron_rows.hpp"
 
 namespace snnjax {
 
@@ -40,9 +41,27 @@ Slots secondGradientOf(const V& vertex) {
   }
 }
 
-// LeakyGradientScan for one neuron or pair: five loads, three stores, the choice whether inside 2, sum, product,
-// product and sum, of which two find a bundle; branch 2.
-constexpr Slots kLeakyGradient = 14;
+// A step of plain neurons, with constants and sums in registers: two words of the spikes' gradient, their test 2, that
+// of the counts, the store, two pointers and the branch; products and sums find bundles. Through a reset that does not
+// pass on the gradient as it is: two loads and their pointer, and the reset. Of counts: load, comparison, both lanes in
+// one, a main register, the branch.
+constexpr Slots plainStep(GradientSwitches s, bool counted) {
+  return 8 + (s.detach_reset && s.reset != Zero ? 0 : 3 + throughReset(s.reset, s.detach_reset, s.surrogate)) +
+         (counted ? 5 : 0);
+}
+// With a gradient at the spike besides: three loads with the product for their row 2, the difference, the surrogate,
+// comparison, mask, product and sum 4, the branch; that of counts: two loads, two masks, two products or sums.
+constexpr Slots activeStep(unsigned char surrogate_kind, bool counted) {
+  return 3 + 2 + 1 + surrogate(surrogate_kind) + 4 + 1 + (counted ? 6 : 0);
+}
+// Around the steps: two constants; three sums that are loaded and stored, the test of the counts 3.
+constexpr Slots kPlainNumber = 2 + 6 + 3;
+
+// LeakyGradientScan for one neuron or pair, its constants and sums in registers: load, store, two pointers and the
+// branch; a product that the store waits for; sums and the other product find bundles. Behind the end without these.
+constexpr Slots kLeakyGradient = 6, kLeakyPadding = 5;
+// Two constants; two sums that are loaded and stored; the loops.
+constexpr Slots kLeakyNumber = 2 + 4 + 4;
 
 template <class V>
 GradientSwitches switchesOf(const V& vertex) {
@@ -64,24 +83,48 @@ constexpr Slots kSecondConstantsGradient = 8 + 6 + kQuotient + 4 + 6 * 3;
 // half find a bundle, a quotient and its test 3, branch 2.
 constexpr Slots kLeakyConstants = 8 + 3 + 4 + kQuotient + 3 + 2;
 
+// A step past the end: the store, its pointer and the branch.
+constexpr Slots kPaddedStep = 3;
+
+// A number's steps inside of a sequence.
+template <class V, class Of>
+Slots plainSteps(const V& vertex, unsigned b, unsigned j, unsigned inside, Of numbers) {
+  const bool counted = vertex.isCounted(b, j, numbers);
+  Slots active = 0;
+  for (unsigned t = 0; t < inside; ++t) active += vertex.isQuiet(t, b, j, counted, numbers) ? 0 : 1;
+  return kPlainNumber + inside * plainStep(switchesOf(vertex), counted) +
+         active * activeStep(vertex.surrogate, counted);
+}
+
 }  // namespace cycles
 
 template <bool has_second, bool learns>
 std::uint64_t workerCycles(const LifGradientScan<has_second, learns>& vertex, unsigned worker) {
   using namespace cycles;
   const GradientSwitches switches = switchesOf(vertex);
-  const Slots inside = (learns ? constantsGradient(switches) : membraneGradient(switches)) + secondGradientOf(vertex) +
-                       (has_second && learns ? kSecondConstantsGradient : 0);
-  return entry((has_second ? 24 : 19) + (learns ? 4 : 0), false) +
-         ownNumbers(vertex, worker, [&](unsigned b) { return steps(vertex, b, inside, 1); });
+  const Slots step = kScanStep + (learns ? constantsGradient(switches) : membraneGradient(switches)) +
+                     secondGradientOf(vertex) + (has_second && learns ? kSecondConstantsGradient : 0);
+  Slots slots = entry((has_second ? 24 : 19) + (learns ? 4 : 0), false);
+  forEachOwnNumber(vertex.batch, vertex.neurons, worker, [&](unsigned b, unsigned j, auto numbers) {
+    const unsigned inside = stepsInside(vertex.lengths[b], *vertex.block * vertex.num_steps, vertex.num_steps);
+    slots += kScanNumber + (vertex.num_steps - inside) * kPaddedStep;
+    if constexpr (has_second || learns) {
+      slots += inside * step;
+    } else {
+      slots += plainSteps(vertex, b, j, inside, numbers);
+    }
+  });
+  return slots + 4 * vertex.batch;
 }
 
 template <bool learns>
 std::uint64_t workerCycles(const LeakyGradientScan<learns>& vertex, unsigned worker) {
   using namespace cycles;
-  const Slots inside = kLeakyGradient + (learns ? kLeakyConstants : 0);
-  return entry(learns ? 14 : 11, false) +
-         ownNumbers(vertex, worker, [&](unsigned b) { return steps(vertex, b, inside, kLeakyGradient); });
+  const Slots step = kLeakyGradient + (learns ? kLeakyConstants : 0);
+  return entry(learns ? 14 : 11, false) + ownNumbers(vertex, worker, [&](unsigned b) {
+           const unsigned inside = stepsInside(vertex.lengths[b], *vertex.block * vertex.num_steps, vertex.num_steps);
+           return kScanNumber + kLeakyNumber + inside * step + (vertex.num_steps - inside) * kLeakyPadding;
+         });
 }
 
 }  // namespace snnjax

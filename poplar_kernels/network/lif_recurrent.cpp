@@ -12,28 +12,28 @@ namespace snnjax {
 template <class W, bool has_second>
 class LifRecurrentStep : public poplar::MultiVertex {
  public:
-  In<unsigned> lists;    // [batch, parts, stride], what RankSpikes kept of the own spikes of the step before
-  In<W> weights;         // [rows, neurons], recurrent ones
-  In<float> current;     // [batch, num_steps, neurons], without the bias
-  In<float> first;       // [batch, neurons], what the spikes before the first step add to it in that step
-  In<float> bias;        // [neurons]
-  In<float> decay;       // [neurons]
-  In<float> gain;        // [neurons]
-  In<float> threshold;   // [neurons]
-  In<unsigned> lengths;  // [batch], steps of each sequence
+  In<unsigned> lists;  // [batch, parts, stride], what RankSpikes kept of the own spikes of the step before
+  In<W> weights;       // [rows, neurons], recurrent ones
+  In<float> current;   // [batch, num_steps, neurons], without the bias
+  In<float> first;     // [batch, neurons], what the spikes before the first step add to it in that step
+  In<float> bias;      // [neurons]
+  In<float> decay;     // [neurons]
+  In<float> gain;      // [neurons]
+  In<float> threshold, second_threshold;  // [neurons]
+  In<unsigned> lengths;                   // [batch], steps of each sequence
   poplar::Input<unsigned> block, iteration;
   // [all steps + 1, batch, neurons], row 0 before the first step; [batch, neurons] if no history is kept
   InOut<float> membranes;
   InOut<float> counts;  // [batch, neurons], true spikes so far
-  Out<float> v;         // [batch, num_steps, neurons], membranes for the selection; -inf past the end of a sequence
+  Out<float> offered;   // [batch, num_steps, offered_stride], membranes for the selection; PackMarks adds to it
+  Out<unsigned> marks;  // [batch, num_steps, pairs of neurons], none past the end of a sequence
   Out<float> sent;      // [batch, neurons], membranes of those that fire, -inf of others
-  unsigned num_steps, batch, parts, stride, neurons;  // num_steps: of a block
-  unsigned char reset;                                // enum Reset
+  unsigned num_steps, batch, parts, stride, neurons, offered_stride;  // num_steps: of a block
+  unsigned char reset;                                                // enum Reset
   bool keep_history;
   // Of neurons with a second state.
   If<has_second, In<float>> second;  // [kSecondConstants, neurons], neuron.hpp
   If<has_second, InOut<float>> w;    // as the membranes, but for `keep_second` in place of `keep_history`
-  If<has_second, Out<float>> raise;  // as v, threshold_coupling * w; nothing unless it `raises` thresholds
   If<has_second, bool> keep_second, raises;
   static constexpr bool kHasSecond = has_second;
 
@@ -42,15 +42,17 @@ class LifRecurrentStep : public poplar::MultiVertex {
     const unsigned t = *block * num_steps + *iteration;
     forEachOwnNumber(batch, neurons, worker, [&](unsigned b, unsigned j, auto numbers) {
       const unsigned row = b * num_steps + *iteration;
-      const NeuronRows<LifRecurrentStep> own(*this, t, b, row);
+      NeuronRun<LifRecurrentStep, decltype(numbers)> run(*this, t, b, j);
+      auto to_send = numbers.fill(kNotSent);
       if (t < lengths[b]) {
-        const auto fired =
-            own.advance(j, numbers, numbers.load(&current[row * neurons + j]) + recurrent(t, b, j, numbers));
-        numbers.store(&sent[b * neurons + j], choose(fired, numbers.load(&v[row * neurons + j])));
+        const auto sum = numbers.load(&current[row * neurons + j]) + recurrent(t, b, j, numbers);
+        const auto fired = run.advance(sum, reset, row);
+        run.storeCounts();
+        to_send = choose(fired, run.membrane());
       } else {
-        own.freeze(j, numbers);
-        numbers.store(&sent[b * neurons + j], numbers.fill(kNeverListed));
+        run.freeze(row);
       }
+      numbers.store(&sent[b * neurons + j], to_send);
     });
     return true;
   }
@@ -76,7 +78,7 @@ class LifRecurrentStep : public poplar::MultiVertex {
     return sum;
   }
 
-  static float choose(float fired, float v) { return fired != 0.0f ? v : kNeverListed; }
+  static float choose(float fired, float v) { return fired != 0.0f ? v : kNotSent; }
 #if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
   static float2 choose(float2 fired, float2 v) { return float2{choose(fired[0], v[0]), choose(fired[1], v[1])}; }
 #endif
@@ -96,14 +98,14 @@ class ListSpikes : public poplar::MultiVertex {
     unsigned* const list = &rows[worker * (1 + slots)];
     unsigned found = 0;
     const auto offer = [&](unsigned i) {
-      if (!(sent[i] > kNeverListed)) return;
+      if (!(sent[i] > kNotSent)) return;
       membranes[worker * slots + found] = sent[i];
       list[++found] = (first_id + i) * columns;
     };
     for (unsigned pair = own.first; pair < own.last; ++pair) {
 #if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
       using Of = Numbers<float2>;
-      if (!anyAbove(Of::load(&sent[2 * pair]), Of::fill(kNeverListed))) continue;
+      if (!anyAbove(Of::load(&sent[2 * pair]), Of::fill(kNotSent))) continue;
 #endif
       offer(2 * pair);
       offer(2 * pair + 1);

@@ -18,9 +18,9 @@ class RankSpikes;
 
 namespace cycles {
 
-// A number in a step: its row's pointers and the current as in a scan, the sum with the current, the choice of the
-// first step 2; the choice between the membrane and -inf 3, its store and pointer 2.
-constexpr Slots kRecurrentNumber = kScanNumber + kScanStep + 1 + 2 + 5;
+// A number in a step: its run, the sum with the current, the choice of the first step 2; the choice between the
+// membrane and -inf 3, its store and pointer 2.
+constexpr Slots kRecurrentNumber = kRun + 1 + 2 + 5;
 // A row of the weights: where it begins, whether it ends the list, its pair with the sum of the one before, the branch.
 // A part of a list: the same without a pair, pointers 2, the loop.
 constexpr Slots kSummedRow = 4, kSummedPart = 6;
@@ -49,11 +49,14 @@ std::uint64_t workerCycles(const LifRecurrentStep<W, has_second>& vertex, unsign
   using namespace cycles;
   if (*vertex.iteration >= vertex.num_steps) return kIdle;
   const unsigned t = *vertex.block * vertex.num_steps + *vertex.iteration;
-  Slots inside = advance(vertex.reset);
-  if constexpr (has_second) inside += advanceSecond(vertex.raises);
-  return entry(has_second ? 29 : 24, false) + ownNumbers(vertex, worker, [&](unsigned b) -> Slots {
-           if (t >= vertex.lengths[b]) return kRecurrentNumber + kFrozenStep + (has_second ? kFreezeSecond : 0);
-           return kRecurrentNumber + inside + (t == 0 ? 0 : vertex.parts * kSummedPart + vertex.listed(b) * kSummedRow);
+  Slots number = kRecurrentNumber, inside = kAdvanceOnce;
+  if constexpr (has_second) {
+    number += kRunSecond;
+    inside += advanceSecond(vertex.raises);
+  }
+  return entry(has_second ? 30 : 26, false) + ownNumbers(vertex, worker, [&](unsigned b) -> Slots {
+           if (t >= vertex.lengths[b]) return number + kFrozenStep + (has_second ? kFreezeSecond : 0);
+           return number + inside + (t == 0 ? 0 : vertex.parts * kSummedPart + vertex.listed(b) * kSummedRow);
          });
 }
 
@@ -62,8 +65,7 @@ std::uint64_t workerCycles(const std::same_as<ListSpikes> auto& vertex, unsigned
   const Range own = quickShareOf(vertex.pairs, worker);
   Slots slots = entry(7, false) + 8 + (own.last - own.first) * kFiredPair;
   for (unsigned pair = own.first; pair < own.last; ++pair) {
-    const unsigned fired =
-        (vertex.sent[2 * pair] > kNeverListed ? 1 : 0) + (vertex.sent[2 * pair + 1] > kNeverListed ? 1 : 0);
+    const unsigned fired = (vertex.sent[2 * pair] > kNotSent ? 1 : 0) + (vertex.sent[2 * pair + 1] > kNotSent ? 1 : 0);
     slots += fired > 0 ? kFiredLanes + fired * kListedSpike : 0;
   }
   return slots;

@@ -8,39 +8,47 @@ namespace snnjax {
 template <bool has_second>
 class LifScan : public poplar::MultiVertex {
  public:
-  In<float> current;     // [batch, num_steps, neurons], without the bias
-  In<float> bias;        // [neurons]
-  In<float> decay;       // [neurons]
-  In<float> gain;        // [neurons]
-  In<float> threshold;   // [neurons]
-  In<unsigned> lengths;  // [batch], steps of each sequence
+  In<float> current;                      // [batch, num_steps, neurons], without the bias
+  In<float> bias;                         // [neurons]
+  In<float> decay;                        // [neurons]
+  In<float> gain;                         // [neurons]
+  In<float> threshold, second_threshold;  // [neurons]
+  In<unsigned> lengths;                   // [batch], steps of each sequence
   poplar::Input<unsigned> block;
   // [all steps + 1, batch, neurons], row 0 before the first step; [batch, neurons] if no history is kept
   InOut<float> membranes;
   InOut<float> counts;  // [batch, neurons], true spikes so far
-  Out<float> v;         // [batch, num_steps, neurons], membranes for the selection; -inf past the end of a sequence
-  unsigned num_steps, batch, neurons;  // num_steps: of a block
-  unsigned char reset;                 // enum Reset
+  Out<float> offered;   // [batch, num_steps, offered_stride], membranes for the selection; PackMarks adds to it
+  Out<unsigned> marks;  // [batch, num_steps, pairs of neurons], none past the end of a sequence
+  unsigned num_steps, batch, neurons, offered_stride;  // num_steps: of a block
+  unsigned char reset;                                 // enum Reset
   bool keep_history;
   // Of neurons with a second state.
   If<has_second, In<float>> second;  // [kSecondConstants, neurons], neuron.hpp
   If<has_second, InOut<float>> w;    // as the membranes, but for `keep_second` in place of `keep_history`
-  If<has_second, Out<float>> raise;  // as v, threshold_coupling * w; nothing unless it `raises` thresholds
   If<has_second, bool> keep_second, raises;
   static constexpr bool kHasSecond = has_second;
 
   bool compute(unsigned worker) {
+    switch (reset) {  // a loop for each
+      case Subtract: return advance<Subtract>(worker);
+      case Zero: return advance<Zero>(worker);
+      default: return advance<None>(worker);
+    }
+  }
+
+ private:
+  template <unsigned char kReset>
+  bool advance(unsigned worker) {
     const unsigned before = *block * num_steps;
     forEachOwnNumber(batch, neurons, worker, [&](unsigned b, unsigned j, auto numbers) {
-      for (unsigned t = 0; t < num_steps; ++t) {
-        const unsigned row = b * num_steps + t;
-        const NeuronRows<LifScan> own(*this, before + t, b, row);
-        if (before + t < lengths[b]) {
-          own.advance(j, numbers, numbers.load(&current[row * neurons + j]));
-        } else {
-          own.freeze(j, numbers);
-        }
+      NeuronRun<LifScan, decltype(numbers)> run(*this, before, b, j);
+      const unsigned first = b * num_steps, inside = stepsInside(lengths[b], before, num_steps);
+      for (unsigned t = 0; t < inside; ++t) {
+        run.advance(numbers.load(&current[(first + t) * neurons + j]), kReset, first + t);
       }
+      for (unsigned t = inside; t < num_steps; ++t) run.freeze(first + t);
+      run.storeCounts();
     });
     return true;
   }
@@ -61,14 +69,16 @@ class LeakyScan : public poplar::MultiVertex {
   bool compute(unsigned worker) {
     const unsigned before = *block * num_steps;
     forEachOwnNumber(batch, neurons, worker, [&](unsigned b, unsigned j, auto numbers) {
-      auto v = numbers.load(&membranes[(before * batch + b) * neurons + j]);
-      for (unsigned t = 0; t < num_steps; ++t) {
-        if (before + t < lengths[b]) {
-          const auto sum = numbers.load(&current[(b * num_steps + t) * neurons + j]) + numbers.load(&bias[j]);
-          v = numbers.load(&decay[j]) * v + numbers.load(&gain[j]) * sum;
-        }
-        numbers.store(&membranes[((before + t + 1) * batch + b) * neurons + j], v);
+      const auto of = [&](const In<float>& constants) { return numbers.load(&constants[j]); };
+      const auto own_bias = of(bias), own_decay = of(decay), own_gain = of(gain);
+      const unsigned inside = stepsInside(lengths[b], before, num_steps);
+      float* at = &membranes[(before * batch + b) * neurons + j];
+      auto v = numbers.load(at);
+      for (unsigned t = 0; t < inside; ++t) {
+        v = own_decay * v + own_gain * (numbers.load(&current[(b * num_steps + t) * neurons + j]) + own_bias);
+        numbers.store(at += batch * neurons, v);
       }
+      for (unsigned t = inside; t < num_steps; ++t) numbers.store(at += batch * neurons, v);
     });
     return true;
   }

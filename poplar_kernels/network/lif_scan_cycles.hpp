@@ -4,6 +4,7 @@
 #include <concepts>
 
 #include "neuron_cycles.hpp"
+#include "neuron_rows.hpp"
 
 namespace snnjax {
 
@@ -15,26 +16,38 @@ namespace cycles {
 
 // A step outside of a block: load, compare, return.
 constexpr Slots kIdle = kCall + 4;
-// NeuronRows::advance for one neuron or pair: loads of v, threshold, decay, gain, bias, counts; stores of the membrane
-// twice and of the counts; comparisons, masks and the reset in their bundles; the product with the decay, the two sums
-// and the product with the gain wait for each other: 4; the reset's choice 2; pointers and branch 2.
-constexpr Slots advance(unsigned char reset_kind) { return 6 + 3 + 4 + 2 + 2 + (reset_kind == None ? 0 : 2); }
+// NeuronRun for one neuron or pair. Before its steps: loads of v, counts and five constants, with their addresses 6;
+// the bits of its marks 4; whether it fires 2; pointers to three rows 6; the store of the counts.
+constexpr Slots kRun = 7 + 6 + 4 + 2 + 6 + 1;
+// A step of many. Seven pairs of registers hold four constants, the membrane and two numbers on their way; the second
+// threshold, the bits, ones and the counts are loaded again. Main: the current and these 6, stores of the membrane
+// twice, counts and marks, four pointers, the branch: 15. Aux: sums with bias and of both products, which are two; the
+// comparison, its mask, the reset and the count 5; marks: comparison, three masks and their union, both lanes 5: 14, of
+// which two find no bundle. Without a reset one finds none, and two fall away.
+constexpr Slots advance(unsigned char reset_kind) { return reset_kind == None ? 16 : 17; }
+// The only step of a run: nothing is loaded again, no pointer moves, and half of the aux instructions wait for one
+// another.
+constexpr Slots kAdvanceOnce = 12;
 
-// What a second state takes besides: loads of it and of five constants, its store; the sums of its three own terms and
-// of the current's (the products find bundles beside the loads), its product and sum in the membrane wait for each
-// other: 6; where its row is 1, whether it raises thresholds 2. If so, a load, a store, two products of which one finds
-// a bundle, two sums.
-constexpr Slots advanceSecond(bool raises) { return 6 + 1 + 6 + 1 + 2 + (raises ? 1 + 1 + 1 + 2 : 0); }
-// Its row past the end: load, store.
-constexpr Slots kFreezeSecond = 2;
+// What a second state takes besides: loads of five constants, its store and pointer; the sums of its three own terms
+// and of the current's (the products find bundles beside the loads), its product and sum in the membrane wait for each
+// other: 6; whether it raises thresholds 2. If so, a load, a product and two sums.
+constexpr Slots advanceSecond(bool raises) { return 5 + 2 + 6 + 2 + (raises ? 4 : 0); }
+// Before its steps: its row, the load, what it adds to the threshold.
+constexpr Slots kRunSecond = 5;
+constexpr Slots kFreezeSecond = 2;  // its row past the end
 
-// A number in all steps of a block: pointers to its rows 9, the loops 3. A step: its length's comparison 2,
+// Steps of a block that a sequence has 4, two loops 4.
+constexpr Slots kRunNumber = kRun + 8;
+// A step past the end: stores of the membrane twice and of no marks, their pointers, the branch.
+constexpr Slots kFrozenStep = 7;
+// LeakyScan: pointers 6, loads of v and three constants, the steps and loops 8. A step: a load, sum, two products and a
+// sum, one of them beside the load and two beside pointers; the store, the branch: 6. Past the end 3.
+constexpr Slots kReadoutNumber = 18, kReadoutStep = 6, kReadoutFrozen = 3;
+
+// A number in all steps of a block, backward: pointers to its rows 9, the loops 3. A step: its length's comparison 2,
 // the current's load, the row's pointers 3, the branch.
 constexpr Slots kScanNumber = 12, kScanStep = 7;
-// A step past the end: loads, stores and the branch.
-constexpr Slots kFrozenStep = 6;
-// LeakyScan: loads of current, bias, decay and gain, sum, product and sum after each other, the store.
-constexpr Slots kLeakyScanStep = 4 + 3 + 1;
 
 // What forEachOwnNumber deals out to a worker: of(b) for each number, or pair, of a sample.
 template <class V, class Of>
@@ -53,9 +66,8 @@ Slots ownNumbers(const V& vertex, unsigned worker, Of&& of) {
 // The steps of a sample: `inside` each until it ends, then `behind`.
 template <class V>
 Slots steps(const V& vertex, unsigned b, Slots inside, Slots behind) {
-  const unsigned before = *vertex.block * vertex.num_steps, length = vertex.lengths[b];
-  const Slots within = length < before ? 0 : smaller(length - before, vertex.num_steps);
-  return kScanNumber + within * (kScanStep + inside) + (vertex.num_steps - within) * (kScanStep + behind);
+  const Slots within = stepsInside(vertex.lengths[b], *vertex.block * vertex.num_steps, vertex.num_steps);
+  return within * inside + (vertex.num_steps - within) * behind;
 }
 
 }  // namespace cycles
@@ -63,18 +75,21 @@ Slots steps(const V& vertex, unsigned b, Slots inside, Slots behind) {
 template <bool has_second>
 std::uint64_t workerCycles(const LifScan<has_second>& vertex, unsigned worker) {
   using namespace cycles;
-  Slots inside = advance(vertex.reset), behind = kFrozenStep;
+  Slots number = kRunNumber, inside = advance(vertex.reset), behind = kFrozenStep;
   if constexpr (has_second) {
+    number += kRunSecond;
     inside += advanceSecond(vertex.raises);
     behind += kFreezeSecond;
   }
-  return entry(has_second ? 21 : 16, false) +
-         ownNumbers(vertex, worker, [&](unsigned b) { return steps(vertex, b, inside, behind); });
+  return entry(has_second ? 22 : 18, false) +
+         ownNumbers(vertex, worker, [&](unsigned b) { return number + steps(vertex, b, inside, behind); });
 }
 
 std::uint64_t workerCycles(const std::same_as<LeakyScan> auto& vertex, unsigned worker) {
   using namespace cycles;
-  return entry(10, false) + ownNumbers(vertex, worker, [&](unsigned b) { return steps(vertex, b, kLeakyScanStep, 1); });
+  return entry(10, false) + ownNumbers(vertex, worker, [&](unsigned b) {
+           return kReadoutNumber + steps(vertex, b, kReadoutStep, kReadoutFrozen);
+         });
 }
 
 }  // namespace snnjax

@@ -52,6 +52,14 @@ inline void throughSecond(V& vertex, NeuronGradient<N>& g, unsigned i, unsigned 
   Of::store(&vertex.g_w[i], g.w);
 }
 
+// What comes to the spikes of neurons in a step, `g_spikes` and where they are listed that of their counts, as it goes
+// on to their membranes.
+template <class V, class N, class Of>
+inline N throughSpike(const V& vertex, N membrane, N limit, N second_limit, N g_spikes, unsigned i, Of) {
+  return maskedProduct(g_spikes + maskedProduct(fires(membrane, second_limit), Of::load(&vertex.g_counts[i])),
+                       surrogateDerivative(membrane - limit, vertex.surrogate, vertex.slope));
+}
+
 // The gradients of the neurons j ... of a sample: what arrives directly, through the reset and the second state of the
 // next step, and through the spikes. On entry the field g_v holds the gradient of u of the next step and g_w that of
 // its second state, on return those of this step. `i` counts in [batch, neurons], `at` in g_current.
@@ -60,12 +68,10 @@ inline auto membraneGradient(V& vertex, StateRow states, N g_spikes, unsigned i,
   const auto membrane = Of::load(states.v + i), limit = raisedThreshold(vertex, states, i, j, numbers);
   auto second_limit = Of::load(&vertex.second_threshold[j]);
   if constexpr (V::kHasSecond) second_limit += SecondOf<V, Of>(vertex, j, numbers).raise(states.w, i);
-  g_spikes += maskedProduct(fires(membrane, second_limit), Of::load(&vertex.g_counts[i]));
   if constexpr (V::kHasSecond) {
     g_spikes += SecondOf<V, Of>(vertex, j, numbers)[WJump] * Of::load(&vertex.g_w[i]);
   }
-  const auto slope = surrogateDerivative(membrane - limit, vertex.surrogate, vertex.slope);
-  const auto through_spike = maskedProduct(g_spikes, slope);
+  const auto through_spike = throughSpike(vertex, membrane, limit, second_limit, g_spikes, i, numbers);
   const auto g_reset = throughReset(Of::load(&vertex.g_v[i]), membrane, limit, vertex.reset, vertex.detach_reset,
                                     vertex.surrogate, vertex.slope);
   NeuronGradient<decltype(g_spikes)> g = {Of::load(&vertex.g_last[i]) + g_reset.v + through_spike,

@@ -24,9 +24,11 @@ class SecondOf {
   }
 
   // What a second state adds to the threshold. A vertex with fixed thresholds may have no `w` to read.
-  auto raise(const float* w, unsigned i) const {
-    return vertex_.raises ? (*this)[ThresholdCoupling] * Of::load(w + i) : Of::fill(0.0f);
+  template <class N>
+  N raise(N w) const {
+    return vertex_.raises ? (*this)[ThresholdCoupling] * w : Of::fill(0.0f);
   }
+  auto raise(const float* w, unsigned i) const { return vertex_.raises ? raise(Of::load(w + i)) : Of::fill(0.0f); }
 
   // w after a step, without the current's part.
   template <class N>

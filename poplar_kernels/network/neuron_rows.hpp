@@ -1,4 +1,4 @@
-// The neurons of a tile in a step, shared by the codelets that advance them.
+// The neurons of a tile over time, shared by the codelets that advance them.
 #pragma once
 
 #include "../workers.hpp"
@@ -6,76 +6,121 @@
 
 namespace snnjax {
 
-constexpr float kNeverListed = -__builtin_inff();  // exceeds no threshold
+// The marks (conventions.hpp) of the neuron `j`, or of it and its neighbour.
+template <class N>
+class Marker;
 
-// Element of row t of a history, or of its only row where none is kept.
-inline unsigned historyOf(bool keep_history, unsigned t, unsigned width) { return keep_history ? t * width : 0; }
-
-// The neurons of sample `b` in step `t` of a vertex that advances them.
-template <class V>
-class NeuronRows {
+template <>
+class Marker<float> {
  public:
-  // `selected` is the row of `v` and `raise`, the fields that the selection reads.
-  NeuronRows(V& vertex, unsigned t, unsigned b, unsigned selected)
-      : vertex_(vertex), first_(b * vertex.neurons), selected_(selected * vertex.neurons) {
-    const unsigned width = vertex.batch * vertex.neurons;
-    v_before_ = &vertex.membranes[historyOf(vertex.keep_history, t, width) + first_];
-    v_after_ = &vertex.membranes[historyOf(vertex.keep_history, t + 1, width) + first_];
-    if constexpr (V::kHasSecond) {
-      w_before_ = &vertex.w[historyOf(vertex.keep_second, t, width) + first_];
-      w_after_ = &vertex.w[historyOf(vertex.keep_second, t + 1, width) + first_];
-    }
-  }
-
-  // One step of the neurons from `j`; the sum comes without the bias. Returns which of them fire.
-  template <class Of, class N>
-  N advance(unsigned j, Of numbers, N sum) const {
-    const N v_old = Of::load(v_before_ + j), resting = Of::load(&vertex_.threshold[j]);
-    if constexpr (V::kHasSecond) {
-      return advanceBoth(j, numbers, v_old, resting, sum + Of::load(&vertex_.bias[j]));
-    } else {
-      const N u = resetMembrane(v_old, fires(v_old, resting), resting, vertex_.reset);
-      const N gained = Of::load(&vertex_.gain[j]) * (sum + Of::load(&vertex_.bias[j]));
-      return yield(j, numbers, Of::load(&vertex_.decay[j]) * u + gained, resting);
-    }
-  }
-
-  // Past the end of a sequence.
-  template <class Of>
-  void freeze(unsigned j, Of) const {
-    Of::store(v_after_ + j, Of::load(v_before_ + j));
-    Of::store(&vertex_.v[selected_ + j], Of::fill(kNeverListed));
-    if constexpr (V::kHasSecond) Of::store(w_after_ + j, Of::load(w_before_ + j));
+  explicit Marker(unsigned j) : mark_(kFirstMark >> j % kMarked) {}
+  unsigned operator()(float v, float threshold, float second_threshold) const {
+    return (v > threshold ? mark_ : 0) | (v > second_threshold ? mark_ >> kMarked : 0);
   }
 
  private:
-  template <class Of, class N>
-  N advanceBoth(unsigned j, Of numbers, N v_old, N resting, N current) const {
-    const SecondOf<V, Of> second(vertex_, j, numbers);
-    const N w_old = Of::load(w_before_ + j), limit = resting + second.raise(w_before_, j);
-    const N spikes = fires(v_old, limit), u = resetMembrane(v_old, spikes, limit, vertex_.reset);
-    const N w_new = second.withoutCurrent(v_old, w_old, spikes) + second[WGain] * current;
-    Of::store(w_after_ + j, w_new);
-    const N raise = second.raise(w_after_, j);
-    if (vertex_.raises) Of::store(&vertex_.raise[selected_ + j], raise);
-    const N v_new = Of::load(&vertex_.decay[j]) * u + Of::load(&vertex_.gain[j]) * current;
-    return yield(j, numbers, v_new + second[VCoupling] * w_new, resting + raise);
+  unsigned mark_;
+};
+
+#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
+template <>
+class Marker<float2> {
+ public:
+  explicit Marker(unsigned j)
+      : fires_(of(kFirstMark >> j % kMarked)), near_(of(kFirstMark >> kMarked >> j % kMarked)) {}
+  unsigned operator()(float2 v, float2 threshold, float2 second_threshold) const {
+    const Mask marks = ((v > threshold) & fires_) | ((v > second_threshold) & near_);
+    return static_cast<unsigned>(marks[0] | marks[1]);
   }
 
-  template <class Of, class N>
-  N yield(unsigned j, Of, N v_new, N limit) const {
-    float* const counts = &vertex_.counts[first_ + j];
-    const N fired = fires(v_new, limit);
-    Of::store(v_after_ + j, v_new);
-    Of::store(&vertex_.v[selected_ + j], v_new);
-    Of::store(counts, Of::load(counts) + fired);
-    return fired;
+ private:
+  static Mask of(unsigned mark) { return Mask{static_cast<int>(mark), static_cast<int>(mark >> 1)}; }
+  Mask fires_, near_;
+};
+#endif
+
+// Of `num_steps` steps after the first `before`, those that a sequence has.
+inline unsigned stepsInside(unsigned length, unsigned before, unsigned num_steps) {
+  return length < before ? 0 : smaller(length - before, num_steps);
+}
+
+// The neurons from `j` of sample `b` of a vertex that advances them, with their state after the latest step: what every
+// step needs stays in registers, as far as these suffice.
+template <class V, class Of>
+class NeuronRun {
+ public:
+  using N = decltype(Of::fill(0.0f));
+
+  // Before step `t` of all steps.
+  NeuronRun(V& vertex, unsigned t, unsigned b, unsigned j)
+      : vertex_(vertex),
+        j_(j),
+        width_(vertex.batch * vertex.neurons),
+        counts_at_(&vertex.counts[b * vertex.neurons + j]),
+        v_at_(&vertex.membranes[(vertex.keep_history ? t * width_ : 0) + b * vertex.neurons + j]),
+        bias_(Of::load(&vertex.bias[j])),
+        decay_(Of::load(&vertex.decay[j])),
+        gain_(Of::load(&vertex.gain[j])),
+        resting_(Of::load(&vertex.threshold[j])),
+        second_resting_(Of::load(&vertex.second_threshold[j])),
+        counts_(Of::load(counts_at_)),
+        v_(Of::load(v_at_)),
+        limit_(resting_),
+        marker_(j) {
+    if constexpr (V::kHasSecond) {
+      w_at_ = &vertex.w[(vertex.keep_second ? t * width_ : 0) + b * vertex.neurons + j];
+      w_ = Of::load(w_at_);
+      limit_ = resting_ + second().raise(w_);
+    }
+    spikes_ = fires(v_, limit_);
+  }
+
+  // One step; the sum comes without the bias, and `row` is that of what is offered. Returns which fire.
+  N advance(N sum, unsigned char reset, unsigned row) {
+    const N current = sum + bias_, u = resetMembrane(v_, spikes_, limit_, reset);
+    N second_limit = second_resting_;
+    if constexpr (V::kHasSecond) {
+      w_ = second().withoutCurrent(v_, w_, spikes_) + second()[WGain] * current;
+      v_ = decay_ * u + gain_ * current + second()[VCoupling] * w_;
+      const N raise = second().raise(w_);
+      limit_ = resting_ + raise;
+      second_limit += raise;
+    } else {
+      v_ = decay_ * u + gain_ * current;
+    }
+    spikes_ = fires(v_, limit_);
+    counts_ += spikes_;
+    store(row, marker_(v_, limit_, second_limit));
+    return spikes_;
+  }
+
+  // A step past the end of a sequence.
+  void freeze(unsigned row) { store(row, 0); }
+
+  void storeCounts() const { Of::store(counts_at_, counts_); }
+  N membrane() const { return v_; }
+
+ private:
+  SecondOf<V, Of> second() const { return {vertex_, j_, Of{}}; }
+
+  void store(unsigned row, unsigned marks) {
+    v_at_ += vertex_.keep_history ? width_ : 0;
+    Of::store(v_at_, v_);
+    Of::store(&vertex_.offered[row * vertex_.offered_stride + j_], v_);
+    if constexpr (V::kHasSecond) {
+      w_at_ += vertex_.keep_second ? width_ : 0;
+      Of::store(w_at_, w_);
+    }
+    unsigned& word = vertex_.marks[row * ((vertex_.neurons + 1) / 2) + j_ / 2];
+    word = Of::kCount == 2 || j_ % 2 == 0 ? marks : word | marks;
   }
 
   V& vertex_;
-  unsigned first_, selected_;  // of the sample in [batch, neurons], and of the selected row
-  const float *v_before_, *w_before_ = nullptr;
-  float *v_after_, *w_after_ = nullptr;
+  unsigned j_, width_;
+  float *counts_at_, *v_at_, *w_at_ = nullptr;
+  N bias_, decay_, gain_, resting_, second_resting_, counts_, v_, limit_;
+  N spikes_ = Of::fill(0.0f), w_ = Of::fill(0.0f);
+  Marker<N> marker_;
 };
 
 // The numbers of all samples, two neighbours at a time, dealt out to the workers: body(b, j, N{}).

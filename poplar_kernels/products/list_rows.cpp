@@ -27,11 +27,14 @@ class RowsCurrent : public poplar::MultiVertex {
 
   bool compute(unsigned worker) {
     const ListedRows<const W> matrix = {&weights[0], num_inputs, neurons};
+    const Id* record = &lists[worker * stride];
+    float* sums = &current[worker * neurons];
     for (unsigned row = worker; row < rows; row += numWorkers()) {
-      const List<Id> list = {&lists[row * stride], capacity};
-      float* const sums = &current[row * neurons];
+      const List<Id> list = {record, capacity};
       sumListedRows(matrix, list.ids(), list.spikes(), valuesOf<valued>(*this, row),
                     [&](unsigned j, auto numbers, auto sum) { numbers.store(sums + j, sum); });
+      record += numWorkers() * stride;
+      sums += numWorkers() * neurons;
     }
     return true;
   }
@@ -94,26 +97,26 @@ class RowsGradient : public poplar::MultiVertex {
   In<Id> lists;                                          // [rows, stride], records, ids of spikes ascending
   If<valued, In<float>> values;                          // [rows, capacity]
   In<float> g_current;                                   // [rows, neurons]
-  InOut<float> g_weights;                                // [num_inputs + 1, neurons], the last row is not touched
+  InOut<float> g_weights;                                // [num_inputs + 1, neurons], the last row is scratch
   unsigned rows, stride, capacity, num_inputs, neurons;  // neurons: even
 
   bool compute(unsigned worker) {
     for (unsigned row = 0; row < rows; ++row) {
       const List<Id> list = {&lists[row * stride], capacity};
-      add(list.ids(), list.spikesOfWorker(worker), row);
+      const Range own = list.spikesOfWorker(worker);
+      if (own.first < own.last) add(list.ids(), own, row);
     }
     return true;
   }
 
  private:
-  // The entries of a row, up to the first id out of range.
   void add(const Id* ids, Range entries, unsigned row) {
     const ListedRows<float> matrix = {&g_weights[0], num_inputs, neurons};
     const float* const vector = &g_current[row * neurons];
     const auto values_of_row = valuesOf<valued>(*this, row);
 #if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
     const auto addPairs = [&]<unsigned kPairs>(unsigned column) {
-      addBlock<float2, kPairs>(matrix, ids, entries, num_inputs, values_of_row, vector, column);
+      addBlock<float2, kPairs>(matrix, ids, entries, values_of_row, vector, column);
     };
     unsigned j = 0;
     for (; j + 12 <= neurons; j += 12) addPairs.template operator()<6>(j);
@@ -126,8 +129,7 @@ class RowsGradient : public poplar::MultiVertex {
       default: return;
     }
 #else
-    for (unsigned j = 0; j < neurons; ++j)
-      addBlock<float, 1>(matrix, ids, entries, num_inputs, values_of_row, vector, j);
+    for (unsigned j = 0; j < neurons; ++j) addBlock<float, 1>(matrix, ids, entries, values_of_row, vector, j);
 #endif
   }
 };

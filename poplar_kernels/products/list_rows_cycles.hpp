@@ -17,14 +17,15 @@ class RowsGradient;
 
 namespace cycles {
 
-// A row of RowsCurrent: pointers to it and its record 6, the loop over rows 3, its record's address 3.
-constexpr Slots kCurrentRow = 12;
+// A row of RowsCurrent: pointers to it and its record move on 2, the ids' address, the loop over rows 2; where its
+// values begin 2.
+constexpr Slots kCurrentRow = 5, kCurrentValues = 2;
 // An entry of value 0, once for each block of columns: its load, the id's, the test, the branch, the loop.
 constexpr Slots kZeroEntry = 5;
 
 // Sums of `used` entries beside `zeros` entries of value 0, and a store for each number or pair.
 constexpr Slots currentRow(Slots used, Slots zeros, unsigned neurons, unsigned width, bool valued) {
-  return kCurrentRow + kRecordHeader + sumListedRows(used, neurons, width, valued) +
+  return kCurrentRow + (valued ? kCurrentValues : 0) + kRecordHeader + sumListedRows(used, neurons, width, valued) +
          zeros * kZeroEntry * blocksOf(neurons).count() + numbersOf(neurons);
 }
 
@@ -46,9 +47,13 @@ constexpr Slots denseEntry(bool valued) { return 7 + (valued ? 1 : 0); }
 // The entries of a worker: two loads, their bounds, their address.
 constexpr Slots kShareOfRow = 6;
 
-// RowsGradient: blocks of up to six pairs; each goes through the entries.
+// RowsGradient: a row: pointers to its record, gradients and values, where its own entries begin and end 4, their test
+// 2, the loop.
+constexpr Slots gradientRow(bool valued) { return 2 + (valued ? 1 : 0) + 4 + 2 + 1; }
+// Blocks of up to six pairs, each of which goes through the entries: pointers to these and to the columns, their
+// number.
 constexpr Slots addToPairs(Slots pairs, Slots entries, bool is_narrow, bool valued) {
-  const auto block = [&](Slots own) { return 5 + own + entries * addOfId(own, is_narrow, valued); };
+  const auto block = [&](Slots own) { return 4 + own + entries * addOfId(own, is_narrow, valued); };
   return pairs / 6 * block(6) + (pairs % 6 > 0 ? block(pairs % 6) : 0);
 }
 
@@ -57,7 +62,7 @@ constexpr Slots addToPairs(Slots pairs, Slots entries, bool is_narrow, bool valu
 template <class W, class Id, bool valued>
 std::uint64_t workerCycles(const RowsCurrent<W, Id, valued>& vertex, unsigned worker) {
   using namespace cycles;
-  Slots slots = entry(valued ? 9 : 8, false);
+  Slots slots = entry(valued ? 9 : 8, false) + 6;  // its first row, and how far the next one lies
   for (unsigned row = worker; row < vertex.rows; row += vertex.numWorkers()) {
     const unsigned spikes = List<Id>{&vertex.lists[row * vertex.stride], vertex.capacity}.spikes();
     const Slots used = usedEntries<valued>(vertex, row, spikes);
@@ -99,8 +104,10 @@ std::uint64_t workerCycles(const RowsGradient<Id, valued>& vertex, unsigned work
   for (unsigned row = 0; row < vertex.rows; ++row) {
     const List<Id> list = {&vertex.lists[row * vertex.stride], vertex.capacity};
     const Range found = list.spikesOfWorker(worker);
-    slots += 8 + kShareOfRow +
-             addToPairs(vertex.neurons / 2, larger(found.last, found.first) - found.first, vertex.neurons == 2, valued);
+    slots += gradientRow(valued);
+    if (found.first < found.last) {
+      slots += addToPairs(vertex.neurons / 2, found.last - found.first, vertex.neurons == 2, valued);
+    }
   }
   return slots;
 }

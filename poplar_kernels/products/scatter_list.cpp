@@ -1,8 +1,16 @@
-// lif_network, backward: from the gradients of lists to those of the neurons below that fired.
+// lif_network, backward: from lists, at their homes, to the neurons below that fired.
 #include "../fields.hpp"
 #include "../lists/listed_rows.hpp"
 
 namespace snnjax {
+
+// a / b without a division of integers, which a tile has only in software.
+inline unsigned quotient(unsigned a, unsigned b, float inverse) {
+  unsigned q = static_cast<unsigned>(static_cast<float>(a) * inverse);
+  while (q * b > a) --q;
+  while (a - q * b >= b) ++q;
+  return q;
+}
 
 // The dense form of lists and their values, at the home of the lists: 0 except at the listed ids. Rows are laid out in
 // blocks, one for each tile that takes them. Both groups of a list ascend, so that each worker finds the ids of its
@@ -41,16 +49,48 @@ class ScatterList : public poplar::MultiVertex {
       row[(block * rows + b) * columns + id - block * columns] = values[b * capacity + k];
     }
   }
+};
 
-  // a / b without a division of integers, which a tile has only in software.
-  static unsigned quotient(unsigned a, unsigned b, float inverse) {
-    unsigned q = static_cast<unsigned>(static_cast<float>(a) * inverse);
-    while (q * b > a) --q;
-    while (a - q * b >= b) ++q;
-    return q;
+// The masks of lists, in blocks as above. Each worker finds the first id of its blocks in both groups by bisection.
+template <class Id>
+class MaskLists : public poplar::MultiVertex {
+ public:
+  In<Id> list;          // [rows, stride], records
+  Out<unsigned> masks;  // [blocks, markWords(columns), rows]
+  unsigned rows, stride, capacity, columns, blocks;
+  unsigned num_neurons;  // at most blocks * columns
+
+  bool compute(unsigned worker) {
+    const Range own = quickShareOf(blocks, worker), neurons = neuronsOf(own);
+    const unsigned of_block = markWords(columns) * rows;
+    for (unsigned i = own.first * of_block; i < own.last * of_block; ++i) masks[i] = 0;
+    for (unsigned b = 0; b < rows; ++b) {
+      const List<Id> from = {&list[b * stride], capacity};
+      const unsigned spikes = from.spikes();
+      mark(b, from.ids(), spikes, neurons, kFirstMark | (kFirstMark >> kMarked));
+      mark(b, from.ids() + spikes, from.listed() - spikes, neurons, (kFirstMark >> kMarked));
+    }
+    return true;
+  }
+
+  Range neuronsOf(Range of_blocks) const {
+    return {smaller(of_blocks.first * columns, num_neurons), smaller(of_blocks.last * columns, num_neurons)};
+  }
+
+ private:
+  // The ids of one ascending group that lie in `own`.
+  void mark(unsigned b, const Id* ids, unsigned count, Range own, unsigned bits) {
+    const float inverse = 1.0f / static_cast<float>(columns);
+    for (unsigned k = numBelow(ids, count, own.first); k < count; ++k) {
+      const auto id = static_cast<unsigned>(ids[k]);
+      if (id - own.first >= own.last - own.first) return;  // of the next worker, or in disorder
+      const unsigned block = quotient(id, columns, inverse), column = id - block * columns;
+      masks[(block * markWords(columns) + column / kMarked) * rows + b] |= bits >> column % kMarked;
+    }
   }
 };
 
 template class ScatterList<unsigned short>;
+template class MaskLists<unsigned short>;
 
 }  // namespace snnjax

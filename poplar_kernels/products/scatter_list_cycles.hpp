@@ -8,12 +8,17 @@ namespace snnjax {
 
 template <class Id>
 class ScatterList;
+template <class Id>
+class MaskLists;
 
 namespace cycles {
 
 // One entry of a scattered list: id, range 2, value, the block by a product with the inverse 5 and its correction 5,
 // the address 4, the store, the branch.
 constexpr Slots kScatterEntry = 20;
+
+// One of a mask: id, range 3, the block 10, column and word 5, the bits 2, their address 4, load, or, store, branch.
+constexpr Slots kMaskEntry = 29;
 
 constexpr Slots scatterGroup(Slots count, Slots own) { return entriesWithin(count) + own * kScatterEntry; }
 
@@ -32,6 +37,24 @@ std::uint64_t workerCycles(const ScatterList<Id>& vertex, unsigned worker) {
     const Range first = entriesWithin(list.ids(), spikes, own), second = entriesWithin(list.ids() + spikes, near, own);
     slots += 10 + kRecordHeader + scatterGroup(spikes, first.last - first.first) +
              scatterGroup(near, second.last - second.first);
+  }
+  return slots;
+}
+
+// Zeros, a word each; a row: its record, both groups with their searches, an id that is too large.
+template <class Id>
+std::uint64_t workerCycles(const MaskLists<Id>& vertex, unsigned worker) {
+  using namespace cycles;
+  const Range blocks = quickShareOf(vertex.blocks, worker);
+  const Range own = vertex.neuronsOf(blocks);
+  const Slots words = Slots{blocks.last - blocks.first} * markWords(vertex.columns) * vertex.rows;
+  Slots slots = entry(8, false) + kInverse + 4 + words * 2;
+  for (unsigned b = 0; b < vertex.rows; ++b) {
+    const List<Id> list = {&vertex.list[b * vertex.stride], vertex.capacity};
+    const unsigned spikes = list.spikes(), near = list.listed() - spikes;
+    const Range first = entriesWithin(list.ids(), spikes, own), second = entriesWithin(list.ids() + spikes, near, own);
+    slots += 10 + kRecordHeader + numBelow(spikes) + numBelow(near) + 2 * 6 +
+             (first.last - first.first + second.last - second.first) * kMaskEntry;
   }
   return slots;
 }

@@ -67,7 +67,7 @@ class SpikeMatmulWeightsGradient : public poplar::MultiVertex {
       const Id* const list = &ids[b * capacity];
       for (unsigned k = 0; k < capacity; ++k) {
         if (static_cast<unsigned>(list[k]) - own.first >= own.last - own.first) continue;
-        addToListedRows(matrix, list, Range{k, k + 1}, own.last, of_row, &g[b * outputs]);
+        addToListedRows(matrix, list, Range{k, k + 1}, of_row, &g[b * outputs]);
       }
     }
     return true;

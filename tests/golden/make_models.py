@@ -2,7 +2,7 @@
 
     python make_models.py    # where PyTorch and SpikingJelly are installed
 
-The weights are drawn here as in tests/test_models.py, so the file holds only images, and for both modes of the norm the
+The weights are drawn here as in tests/graph/test_models.py, so the file holds only images, and for both modes of the norm the
 logits and how many spikes each layer of neurons sends in each step. All is computed in float64, in which no membrane is
 as close to its threshold as rounding goes.
 """

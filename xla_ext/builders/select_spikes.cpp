@@ -22,8 +22,8 @@ void addValues(poplar::Graph& graph, poplar::ComputeSet set, const SelectSpikesO
             {{"rows", home.rows}, {"stride", listStride(options.capacity)}, {"capacity", options.capacity}});
 }
 
-}  // namespace
-
+// The smaller of both thresholds, on the tiles of the first: membranes above it are candidates. One that is NaN, above
+// which nothing lies, leaves the other.
 poplar::Tensor leastThreshold(poplar::Graph& graph, const poplar::Tensor& threshold,
                               const poplar::Tensor& second_threshold, Sequence& program, const std::string& name) {
   using namespace popops::expr;
@@ -31,31 +31,38 @@ poplar::Tensor leastThreshold(poplar::Graph& graph, const poplar::Tensor& thresh
   return popops::map(graph, Select(_2, _1, takes_second), {threshold, second_threshold}, program, name);
 }
 
-void addSelection(poplar::Graph& graph, const SelectionSets& sets, unsigned tile, const Selection& from,
-                  const std::string& name) {
-  const unsigned slots = neuronsOfShare(from.neurons);
-  const poplar::Type ids = from.list.elementType();
-  const auto add = [&](const poplar::Type& type, unsigned width, const char* part) {
-    const poplar::Tensor tensor = graph.addVariable(type, {from.rows, kShares, width}, name + part);
-    graph.setTileMapping(tensor, tile);
-    return tensor;
+}  // namespace
+
+SelectionSets::SelectionSets(poplar::Graph& graph, const std::string& name, const std::string& suffix)
+    : graph_(graph),
+      name_(name),
+      candidates_(graph.addComputeSet(name + "/candidates" + suffix)),
+      cuts_(graph.addComputeSet(name + "/cuts" + suffix)),
+      lists_(graph.addComputeSet(name + "/lists" + suffix)),
+      program_({Execute(candidates_), Execute(cuts_), Execute(lists_)}) {}
+
+void SelectionSets::add(const Selection& own, const std::string& vertex, std::vector<Field> fields,
+                        std::vector<State> states) {
+  const unsigned slots = neuronsOfShare(own.neurons);
+  const poplar::Type ids = own.list.elementType();
+  const auto tensor = [&](const poplar::Type& type, std::size_t width, const char* part) {
+    const poplar::Tensor added = graph_.addVariable(type, {own.rows, width}, name_ + "/" + part);
+    graph_.setTileMapping(added, own.tile);
+    return added;
   };
-  const poplar::Tensor records = add(ids, listStride(slots), "/records"),
-                       membranes = add(poplar::FLOAT, slots, "/membranes");
-  std::vector<Field> fields = {{"v", from.v},
-                               {"threshold", from.threshold},
-                               {"least", from.least},
-                               {"lists", records},
-                               {"membranes", membranes}};
-  if (from.raise.valid()) fields.push_back({"raise", from.raise});
-  addVertex(graph, sets.candidates, templateVertex("snnjax::SelectCandidates", ids, from.raise.valid()), tile, fields,
-            {{"rows", from.rows}, {"neurons", from.neurons}, {"columns", from.columns}});
-  addVertex(graph, sets.lists, templateVertex("snnjax::CombineCandidates", ids), tile,
-            {{"lists", records}, {"membranes", membranes}, {"list", from.list}, {"dropped", from.dropped}},
-            {{"rows", from.rows},
-             {"stride", listStride(from.capacity)},
-             {"capacity", from.capacity},
-             {"num_neurons", from.neurons}});
+  const poplar::Tensor records = tensor(ids, std::size_t{kShares} * listStride(slots), "parts"),
+                       membranes = tensor(poplar::FLOAT, std::size_t{kShares} * slots, "membranes"),
+                       cuts = tensor(poplar::UNSIGNED_INT, kCutWords, "cuts"),
+                       kept = tensor(poplar::UNSIGNED_INT, kKeptWords, "kept");
+  fields.insert(fields.end(), {{"lists", records}, {"membranes", membranes}});
+  states.insert(states.end(), {{"rows", own.rows}, {"neurons", own.neurons}});
+  addVertex(graph_, candidates_, vertex, own.tile, fields, states);
+  addVertex(graph_, cuts_, templateVertex("snnjax::CutCandidates", ids), own.tile,
+            {{"lists", records}, {"membranes", membranes}, {"cuts", cuts}, {"kept", kept}, {"dropped", own.dropped}},
+            {{"rows", own.rows}, {"capacity", own.capacity}, {"num_neurons", own.neurons}});
+  addVertex(graph_, lists_, templateVertex("snnjax::JoinCandidates", ids), own.tile,
+            {{"lists", records}, {"membranes", membranes}, {"cuts", cuts}, {"kept", kept}, {"list", own.list}},
+            {{"rows", own.rows}, {"stride", listStride(own.capacity)}, {"num_neurons", own.neurons}});
 }
 
 SelectSpikesTensors addSelectSpikesTensors(poplar::Graph& graph, const SelectSpikesOptions& options) {
@@ -79,25 +86,17 @@ Sequence addSelectSpikes(poplar::Graph& graph, const SelectSpikesOptions& option
   popops::zero(graph, dropped, program, "select_spikes/zero");
   const poplar::Tensor least =
       leastThreshold(graph, tensors.threshold, tensors.second_threshold, program, "select_spikes/least");
-  const SelectionSets sets = {graph.addComputeSet("select_spikes/candidates"),
-                              graph.addComputeSet("select_spikes/lists")};
+  SelectionSets sets(graph, "select_spikes");
   const poplar::ComputeSet values = graph.addComputeSet("select_spikes/values");
   for (const Home& home : tensors.homes) {
-    addSelection(graph, sets, home.tile,
-                 {.rows = home.rows,
-                  .neurons = options.neurons,
-                  .columns = options.neurons,
-                  .capacity = options.capacity,
-                  .v = rowsOf(v, home),
-                  .raise = {},
-                  .threshold = tensors.threshold,
-                  .least = least,
-                  .list = rowsOf(tensors.records, home),
-                  .dropped = rowsOf(dropped, home)},
-                 "candidates");
+    sets.add(
+        {home.tile, home.rows, options.neurons, options.capacity, rowsOf(tensors.records, home), rowsOf(dropped, home)},
+        templateVertex("snnjax::SelectCandidates", idType(options.long_ids)),
+        {{"v", rowsOf(v, home)}, {"threshold", tensors.threshold}, {"least", least}}, {});
     addValues(graph, values, options, tensors, home);
   }
-  for (const poplar::ComputeSet set : {sets.candidates, sets.lists, values}) program.add(Execute(set));
+  program.add(sets.program());
+  program.add(Execute(values));
   return program;
 }
 

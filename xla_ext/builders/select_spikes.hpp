@@ -4,38 +4,36 @@
 
 #include <poplar/Graph.hpp>
 #include <poplar/Program.hpp>
+#include <string>
+#include <vector>
 
 #include "builders/layout/network_plan.hpp"
 #include "vertices.hpp"
 
 namespace snnjax::builders {
 
-// Rows that a tile lists by the fair rule: its workers list their shares of each row, and these are joined.
+// The lists that a tile makes by the fair rule: its workers list the candidates of their shares of each row, and these
+// are joined.
 struct Selection {
-  unsigned rows = 0;
-  unsigned neurons = 0;
-  unsigned columns = 0;  // of a block of v
-  unsigned capacity = 0;
-  poplar::Tensor v;                 // in: float [blocks, rows, columns]
-  poplar::Tensor raise;             // in: as v, added to thresholds; if not valid, nothing is
-  poplar::Tensor threshold, least;  // in: float [neurons]; `leastThreshold`
-  poplar::Tensor list;              // out: ids [rows, stride], records (poplar_kernels/lists/lists.hpp)
-  poplar::Tensor dropped;           // unsigned [rows], spikes that find no slot are added
+  unsigned tile = 0, rows = 0, neurons = 0, capacity = 0;
+  poplar::Tensor list;     // out: ids [rows, stride], records (poplar_kernels/conventions.hpp)
+  poplar::Tensor dropped;  // unsigned [rows], spikes that find no slot are added
 };
 
-// The compute sets of selections, which run one after the other.
-struct SelectionSets {
-  poplar::ComputeSet candidates, lists;
+// Vertices in compute sets that run one after the other; the candidates come from the vertex of the first.
+class SelectionSets {
+ public:
+  SelectionSets(poplar::Graph& graph, const std::string& name, const std::string& suffix = "");
+  // With fields and states of a vertex that writes candidates, but for what it writes and the rows.
+  void add(const Selection& selection, const std::string& vertex, std::vector<Field> fields, std::vector<State> states);
+  const poplar::program::Sequence& program() const { return program_; }
+
+ private:
+  poplar::Graph& graph_;
+  std::string name_;
+  poplar::ComputeSet candidates_, cuts_, lists_;
+  poplar::program::Sequence program_;
 };
-
-// The smaller of both thresholds, on the tiles of the first: membranes above it are candidates. One that is NaN, above
-// which nothing lies, leaves the other.
-poplar::Tensor leastThreshold(poplar::Graph& graph, const poplar::Tensor& threshold,
-                              const poplar::Tensor& second_threshold, poplar::program::Sequence& program,
-                              const std::string& name);
-
-void addSelection(poplar::Graph& graph, const SelectionSets& sets, unsigned tile, const Selection& selection,
-                  const std::string& name);
 
 struct SelectSpikesOptions {
   unsigned rows = 0;

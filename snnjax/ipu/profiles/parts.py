@@ -28,7 +28,11 @@ _BY_NAME = {
 }
 _BY_CODELET = {
     **dict.fromkeys(
-        ("SelectCandidates", "CombineCandidates", "ScatterList", "SortEvents", "UnsortEvents", "ListInputs"),
+        ("SelectCandidates", "PackMarks", "SelectMarked", "CutCandidates", "JoinCandidates", "SumDropped"),
+        LISTS,
+    ),
+    **dict.fromkeys(
+        ("ScatterList", "MaskLists", "SortEvents", "UnsortEvents", "ListInputs"),
         LISTS,
     ),
     **dict.fromkeys(("RowsDense", "MatrixProduct", "SumPartials"), WEIGHTS),  # on the matrix unit
@@ -44,7 +48,8 @@ _BY_CODELET = {
         ),
         LISTS,
     ),  # of the gradients of listed spikes
-    **dict.fromkeys(("RowsCurrent", "RowsDots", "RowsGradient", "StepDots"), WEIGHTS),
+    **dict.fromkeys(("RowsCurrent", "RowsDots", "RowsGradient", "ReadoutGradient", "StepDots"), WEIGHTS),
+    **dict.fromkeys(("MaskSpikes", "TurnMasks", "ListRows", "GatherGradient", "AnyWord"), WEIGHTS),
     **dict.fromkeys(("LifScan", "LifGradientScan", "LifRecurrentGradient"), NEURONS),
     **dict.fromkeys(("LifFirstGradient", "LifLastGradient"), NEURONS),
     **dict.fromkeys(("LeakyScan", "LeakyGradientScan"), NEURONS),

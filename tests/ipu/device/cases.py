@@ -69,6 +69,7 @@ def lif_network(
     widths: tuple[int, ...] = WIDTHS,
     steps: int = STEPS,
     batch: int = BATCH,
+    outputs: int = OUTPUTS,
 ) -> Arrays:
     """Arrays of layer 0, 1, ... have its number behind their name, those of the readout begin with ``readout_``.
 
@@ -91,10 +92,10 @@ def lif_network(
         if first_spikes:  # of any value, as the state of the op
             arrays[f"spikes{layer}"] = dyadic(rng, -4, 16, batch, neurons)
     if readout:
-        arrays |= _layer(rng, "readout_", "", widths[-1], OUTPUTS, batch)
-        arrays["g_last_readout_v"] = dyadic(rng, -16, 16, batch, OUTPUTS)
-    outputs = OUTPUTS if readout else widths[-1]
-    return {**arrays, "g_output": dyadic(rng, -16, 16, steps, batch, outputs)}
+        arrays |= _layer(rng, "readout_", "", widths[-1], outputs, batch)
+        arrays["g_last_readout_v"] = dyadic(rng, -16, 16, batch, outputs)
+    width = outputs if readout else widths[-1]
+    return {**arrays, "g_output": dyadic(rng, -16, 16, steps, batch, width)}
 
 
 def _inputs(

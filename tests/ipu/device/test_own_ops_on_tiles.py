@@ -68,6 +68,7 @@ NETWORKS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "listed-fully": ({"values": True, "widths": (8,)}, {"capacity": None}),
     "capacities": ({"lengths": True}, {"capacity": (3, None), "reset": "zero"}),
     "spiking-output": ({"readout": False, "lengths": True}, {"capacity": 5, "reset": "none", "surrogate": "boxcar"}),
+    "wide-readout": ({"outputs": 40, "lengths": True}, {"capacity": 4}),
     "attached": ({}, {"capacity": 6, "detach_reset": False, "learns_constants": True}),
     "recurrent": ({"recurrent": (0, 1)}, {"capacity": 4}),
     "recurrent-below": (
@@ -132,6 +133,19 @@ def test_lif_network_of_halves_equals_reference(name: str) -> None:
     results = OnIpu("lif_network", arrays, **options).on(7)
     assert results["output"].dtype == results["g_weights0"].dtype == np.float16
     expect_equal(results, reference("lif_network", arrays, **options), HALF_ROUNDED)
+
+
+def test_gradients_of_weights_gathered_by_input_equal_reference() -> None:
+    """Halves never go to the matrix unit; of an input that is named twice the rows are gone through again."""
+    sizes = {"widths": (16, 12), "batch": 8}
+    arrays = cases.with_half_weights(cases.lif_network(np.random.default_rng(1), **sizes))
+    network = OnIpu("lif_network", arrays, capacity=4)
+    compiled = network.compile(300)
+    results = network.run(compiled)
+    profile = read_profile(compiled)
+    assert "snnjax::GatherGradient" in profile.codelets
+    assert executions(profile)["backward/weights0"] > 1
+    expect_equal(results, reference("lif_network", arrays, capacity=4), HALF_ROUNDED)
 
 
 def test_first_spikes_of_many_neurons_are_one_list_of_all() -> None:

@@ -98,7 +98,7 @@ def test_parts_of_the_network_have_a_table() -> None:
     ]
     first = made.compute_set("snnjax_lif_network/events (net.py:3)", 2, 50)
     for each, codelet in zip(
-        (first, *sets), ("SortEvents<int>", "LifScan<false>", "CombineCandidates<int>"), strict=True
+        (first, *sets), ("SortEvents<int,false>", "LifScan<false>", "JoinCandidates<int>"), strict=True
     ):
         each["codelets"] = [made.codelet(f"snnjax::{codelet}", 1, 100, 100)]
     page = Page(made.profile(compute_sets=[first, *sets], copies=[], streams=[]).html())

@@ -268,13 +268,13 @@ def test_programs_have_the_name_of_the_function(program: str, name: str) -> None
 
 def test_parts_of_the_network_are_its_layers_and_purposes() -> None:
     """A set that several share is divided as the cycles of its vertices are."""
-    names = ("snnjax_lif_network/operand (a.py:7)", "forward/currents0", "forward/sum_dropped0/reduce")
+    names = ("snnjax_lif_network/operand (a.py:7)", "forward/currents0", "forward/sum_dropped0")
     more = ("forward/readout1", "forward/first", "forward/strange")
     codelets = (
         {"RowsCurrent<float,int,true>": 9},
-        {"Reduce<Sum>": 1},
+        {"SumDropped": 1},
         {"LeakyScan": 5},
-        {"LifScan<false>": 30, "SelectCandidates<int,false>": 60, "LeakyGradientScan<false>": 10},
+        {"LifScan<false>": 30, "SelectMarked<int>": 60, "LeakyGradientScan<false>": 10},
         {"Other": 3},
     )
     sets = [

@@ -38,6 +38,30 @@ struct Load {
 // Whether blocks of columns may be those of a user's array, on a tile each.
 bool isInPlace(const Work& work, Choice choice) { return work.neurons % choice.columns == 0; }
 
+bool gathers(const Work& work, const Product& product, Choice choice) {
+  return work.gathers && &product == &work.input && choice.groups > 1;
+}
+
+// The same gathered by input: bits of all lists at their homes, turned and listed on all tiles, before; each tile hears
+// the gradients of the currents of all groups, and the rows of its inputs.
+Load gatheredOf(const Work& work, const Product& product, Choice choice) {
+  const double rows = double{1} * work.batch * work.steps(), words = std::ceil(rows / work.blocks / 32);
+  const double inputs = std::ceil(product.inputs / choice.groups), of_worker = std::ceil(inputs / kWorkers);
+  const double pairs = choice.columns / 2.0, blocks = std::ceil(pairs / 4);
+  const double listed = rows * product.listed / product.inputs;
+  const double turned = std::ceil(product.inputs / 32 * words / work.tiles),
+               owned = std::ceil(product.inputs / kWorkers / work.tiles);
+  Load load;
+  load.slots = of_worker * (work.blocks * (10 + 5 * blocks + 2 * pairs) + listed * (4 * blocks + pairs));
+  load.slots += inputs * pairs / kWorkers * 1.25;
+  load.slots += work.blocks * (120 * static_cast<double>(work.home_rows) + turned * 220 + owned * (10 + 5 * words)) +
+                owned * listed * 12;
+  // Its own part goes on to one tile where that holds a user's array.
+  if (isInPlace(work, choice)) load.bytes += product.inputs * choice.columns * kWord;
+  load.bytes += rows * choice.columns * kWord + work.blocks * inputs * (1.5 + words) * kWord;
+  return load;
+}
+
 // Of all steps: the gradients of a matrix, which are 0 at first. Workers share its rows; the busiest has more entries
 // than the others.
 Load gradientOf(const Work& work, const Product& product, Choice choice) {
@@ -45,7 +69,8 @@ Load gradientOf(const Work& work, const Product& product, Choice choice) {
   const double matrix = (product.inputs + 1) * choice.columns, rows = rowsOf(work, choice);
   const double pairs = choice.columns / 2.0, blocks = std::ceil(pairs / 6);
   Load load;
-  load.slots += rows * (14 + 5 * blocks + pairs + kBusiest * product.listed / kWorkers * (6 * blocks + 2 * pairs));
+  if (gathers(work, product, choice)) return gatheredOf(work, product, choice);
+  load.slots += rows * (9 + 4 * blocks + pairs + kBusiest * product.listed / kWorkers * (5 * blocks + 2 * pairs));
   load.slots += matrix / 2 / kWorkers * 1.25;
   if (choice.groups == 1) return load;
   load.slots += matrix / choice.groups / 2 / kWorkers * (3 + 1.25 * choice.groups);
@@ -53,16 +78,32 @@ Load gradientOf(const Work& work, const Product& product, Choice choice) {
   return load;
 }
 
+// Values of 0 aside, the lists of a group's rows.
+double listBytes(const Work& work, Choice choice) {
+  const double values = work.input.valued ? kWord * static_cast<double>(work.input.capacity) : 0;
+  return rowsOf(work, choice) * (2.0 * static_cast<double>(work.input.record) + values);
+}
+double weightBytes(const Work& work, Choice choice) {
+  return (work.input.inputs + 1) * choice.columns * static_cast<double>(work.weight_bytes);
+}
+
+// Of all steps: the currents of the inputs, whose rows are summed in so many parts. Pairs of tiles receive the weights
+// together where none has them before and none is left over.
+Load currentsOf(const Work& work, Choice choice, unsigned parts) {
+  const double pairs = choice.columns / 2.0, blocks = std::ceil(pairs / 4);
+  const double entry = pairs + (work.input.valued ? 7 : 3.5) * blocks;
+  const double rows = parts == 1 ? rowsOfWorker(work, choice) : std::ceil(rowsOf(work, choice) / parts / kWorkers);
+  return {rows * (20 + 5 * blocks + work.input.listed * entry),
+          listBytes(work, choice) / parts +
+              weightBytes(work, choice) / (parts > 1 && parts * choice.groups % 2 == 0 ? 2 : 1)};
+}
+
 // Of all steps: the currents of the inputs and their gradients.
 double inputOf(const Work& work, Choice choice) {
   const Product& product = work.input;
-  const double pairs = choice.columns / 2.0, blocks = std::ceil(pairs / 4);
-  const double rows_of_worker = rowsOfWorker(work, choice);
-  const double entry = 4 * blocks + pairs + (product.valued ? 3 * blocks : 0);
-  const double values = product.valued ? kWord * static_cast<double>(product.capacity) : 0,
-               lists = rowsOf(work, choice) * (2.0 * static_cast<double>(product.record) + values),
-               bytes = lists + (product.inputs + 1) * choice.columns * static_cast<double>(work.weight_bytes);
-  const Load currents = {rows_of_worker * (20 + 5 * blocks + product.listed * entry), bytes};
+  const double pairs = choice.columns / 2.0, lists = listBytes(work, choice);
+  const double rows_of_worker = rowsOfWorker(work, choice), bytes = lists + weightBytes(work, choice);
+  const Load currents = currentsOf(work, choice, rowPartsOf(work, choice));
   // For the unit weights leave the tiles of the layer, and their gradient comes back, row by row.
   constexpr double kMessage = 3;
   const double moved = product.inputs * (choice.columns + kMessage) / choice.groups;
@@ -72,6 +113,27 @@ double inputOf(const Work& work, Choice choice) {
                                     : gradientOf(work, product, choice).cycles() + lists / kExchangeBytes;
   if (!product.sends_gradient) return cycles;
   return cycles + Load{rows_of_worker * (30 + product.listed * (9 + 3 * pairs)), bytes}.cycles();
+}
+
+// What comes from a user's arrays and goes back, row by row: weights that are not read in place and their gradients, a
+// readout's output and its gradient; and currents that were summed elsewhere.
+double copiesOf(const Work& work, Choice choice) {
+  constexpr double kMessage = 3;
+  const double ways = work.learns ? 2 : 1, row = choice.columns + kMessage;
+  const unsigned parts = rowPartsOf(work, choice);
+  double cycles = parts > 1 ? rowsOf(work, choice) * choice.columns + parts * kMessage : 0;
+  if (work.leaky || !isInPlace(work, choice)) cycles += ways * work.input.inputs * row / choice.groups;
+  return work.leaky ? cycles + 2 * rowsOf(work, choice) * row : cycles;
+}
+
+// Of all steps: backward through a narrow readout, on the tiles of the neurons that it reads. Rows of masks and of its
+// gradients arrive; the rows of listed neurons are multiplied, and added up, in about as many parts as pairs.
+Load readoutOf(const Work& work, Choice choice) {
+  if (work.outputs == 0) return {};
+  const double rows = rowsOf(work, choice), words = markWords(choice.columns), pairs = (work.outputs + 1) / 2;
+  const double listed = rows * work.heard * choice.columns / work.neurons / kWorkers;
+  return {rows / kWorkers * (6 + choice.columns + 5 * words) + listed * (22 + 11 * pairs),
+          rows * kWord * (words + work.outputs)};
 }
 
 // [m, k] times [k, n] on the matrix unit, as poplin is expected to divide it: partial sums are variables.
@@ -141,7 +203,12 @@ Bytes bytesOf(const Work& work, const Product& product, Choice choice, bool in_l
     if (choice.groups > 1) (in_loop ? bytes.kept : bytes.buffer) += matrix * weight_bytes;
     if (product.valued) bytes.buffer += rows * entries;
   }
-  if (choice.groups > 1 && work.learns && !choice.gradient_on_unit) {
+  if (gathers(work, product, choice) && work.learns && !choice.gradient_on_unit) {
+    const double own_rows = double{1} * work.batch * work.block_steps;
+    bytes.kept += in_place ? matrix * kWord / choice.groups : 0;
+    bytes.buffer = std::max(
+        bytes.buffer, own_rows * choice.columns * kWord + product.inputs / choice.groups * (1 + own_rows / 32) * kWord);
+  } else if (choice.groups > 1 && work.learns && !choice.gradient_on_unit) {
     bytes.kept += matrix * kWord * (1 + (in_place ? 1.0 / choice.groups : 0));
     bytes.buffer = std::max(bytes.buffer, matrix * kWord);  // a part of it from each group
   }
@@ -163,12 +230,11 @@ Product productOf(const ListPlan& list, bool sends_gradient) {
           .sends_gradient = sends_gradient};
 }
 
-// Currents and membranes to select from; backward the gradients of currents and spikes. Thresholds that second states
-// raise.
-std::size_t statesOfBlock(const NetworkPlan& plan, std::size_t l) {
-  const bool raises = l < plan.options.layers.size() && plan.options.layers[l].neuron.raises_threshold;
-  return (plan.options.keeps_record ? 4U : 2U) + (raises ? 1U : 0U);
-}
+// Currents and membranes to select from; backward the gradients of currents and spikes.
+std::size_t statesOfBlock(const NetworkPlan& plan) { return plan.options.keeps_record ? 4U : 2U; }
+
+// Marks of pairs of neurons, and the words that they become: of a sample and step.
+double marksOf(Choice choice) { return choice.columns / 2.0 + offeredStride(choice.columns) - choice.columns; }
 
 }  // namespace
 
@@ -176,22 +242,39 @@ std::size_t rowsAtHome(const NetworkPlan& plan) { return ceilDivide(plan.blockRo
 
 unsigned samplesOf(const Work& work, unsigned groups) { return ceilDivide(work.batch, groups); }
 
+unsigned rowPartsOf(const Work& work, Choice choice) {
+  if (work.blocks > 1 || choice.currents_on_unit) return 1;
+  const unsigned others = othersOf(work.neurons, choice.columns, choice.groups, static_cast<unsigned>(work.tiles)),
+                 rows = samplesOf(work, choice.groups) * work.block_steps,
+                 parts = ceilDivide(rows, ceilDivide(rows, std::max(1U, std::min(rows, others / choice.groups))));
+  const bool pays = parts > 1 && currentsOf(work, choice, parts).cycles() < currentsOf(work, choice, 1).cycles();
+  return pays ? parts : 1;
+}
+
 Work workOf(const NetworkPlan& plan, std::size_t l) {
   const NetworkOptions& options = plan.options;
   const bool is_readout = l == options.layers.size(),
-             is_last = l + (options.outputs > 0 ? 0 : 1) == options.layers.size();
+             is_last = l + (options.outputs > 0 ? 0 : 1) == options.layers.size(),
+             is_narrow = options.outputs <= kNarrow, is_below = l + 1 == options.layers.size() && options.outputs > 0;
   const bool keeps_second = !is_readout && options.layers[l].neuron.second_state && plan.keepsSecond(l);
-  Work work = {.input = productOf(plan.lists[l], l > 0),
+  Work work = {.input = productOf(plan.lists[l], l > 0 && !(is_readout && is_narrow)),
                .units = {},
                .recurrent = {},
                .neurons = is_readout ? options.outputs : options.layers[l].neurons,
                .batch = options.batch,
                .block_steps = plan.block_steps,
                .blocks = plan.num_blocks,
-               .learns = options.keeps_record,
+               .leaky = is_readout,
+               .gathers = !plan.lists[l].valued && plan.blockRows() <= kMaxShortNeurons,
+               .learns = options.keeps_record && !(is_readout && is_narrow),
+               .scan = is_readout             ? 12.0
+                       : options.keeps_record ? 38.0
+                                              : 20.0,
+               .outputs = is_below && is_narrow && options.keeps_record ? options.outputs : 0,
+               .heard = is_below ? static_cast<double>(plan.lists[l + 1].listed) : 0,
                .weight_bytes = options.half_weights ? 2U : 4U,
                .kept = (options.keeps_record || is_last ? 1U : 0U) + (keeps_second ? 1U : 0U),
-               .states = statesOfBlock(plan, l),
+               .states = statesOfBlock(plan),
                .home_rows = rowsAtHome(plan),
                .tiles = static_cast<double>(plan.num_tiles)};
   if (plan.num_blocks == 1 && !options.half_weights) {
@@ -208,11 +291,12 @@ Work workOf(const NetworkPlan& plan, std::size_t l) {
 double cyclesOf(const Work& work, Choice choice) {
   const double numbers = std::ceil(samplesOf(work, choice.groups) * (choice.columns / 2.0) / kWorkers) * work.steps();
   const double supersteps = work.blocks * kSupersteps * kSuperstep;
-  const double input = inputOf(work, choice);
-  if (!work.recurrent) return input + supersteps + kWorkers * (work.learns ? 77 : 27) * numbers;
+  const double input = inputOf(work, choice) + copiesOf(work, choice);
+  const double readout = readoutOf(work, choice).cycles();
+  if (!work.recurrent) return input + readout + supersteps + kWorkers * work.scan * numbers;
   Load load = work.learns ? gradientOf(work, *work.recurrent, choice) : Load();
   load.bytes += (work.recurrent->inputs + 1) * choice.columns * static_cast<double>(work.weight_bytes);
-  return input + load.cycles() + supersteps + work.steps() * stepOf(work, *work.recurrent, choice);
+  return input + readout + load.cycles() + supersteps + work.steps() * stepOf(work, *work.recurrent, choice);
 }
 
 Bytes unitBytesOf(const Work& work, Choice choice) {
@@ -234,6 +318,9 @@ Bytes bytesOf(const Work& work, Choice choice) {
   bytes.kept += unit.kept;
   bytes.buffer = std::max(bytes.buffer, unit.buffer);
   bytes.kept += numbers * kWord * states + kExchangeCode * ceilDivide(work.neurons, choice.columns);
+  bytes.kept += rowsOf(work, choice) / work.blocks * kWord * marksOf(choice);
+  bytes.kept += double{kWord * kWorkers} * choice.columns * work.outputs;  // sums of workers
+  bytes.buffer = std::max(bytes.buffer, readoutOf(work, choice).bytes / work.blocks);
   if (!work.recurrent) return bytes;
   // Lists of a loop stay as well; its products are by lists.
   const Bytes own = bytesOf(work, *work.recurrent, {choice.columns, choice.groups}, true);

@@ -40,7 +40,12 @@ struct Work {
   std::vector<Unit> units;  // for each share, where the unit may take them
   std::optional<Product> recurrent;
   unsigned neurons, batch, block_steps, blocks;
-  bool learns;
+  bool leaky;        // the readout
+  bool gathers;      // the gradient of weights by input
+  bool learns;       // also backward; a narrow readout's is that of the neurons below
+  double scan;       // slots of a pair of neurons in a step
+  unsigned outputs;  // of a narrow readout of these neurons, 0 if there is none, and the neurons that it hears
+  double heard;
   // Numbers for each neuron, sample and step: of all steps, and of a block. Rows of a list at a home.
   std::size_t weight_bytes, kept, states, home_rows;
   double tiles;  // of the device
@@ -64,6 +69,8 @@ Work workOf(const NetworkPlan& plan, std::size_t l);
 // Rows of a list at each home.
 std::size_t rowsAtHome(const NetworkPlan& plan);
 unsigned samplesOf(const Work& work, unsigned groups);
+// In how many parts the rows of each tile are summed (LayerPlan::row_parts).
+unsigned rowPartsOf(const Work& work, Choice choice);
 
 // Of all steps, forward and, if it learns, backward: those of a tile.
 double cyclesOf(const Work& work, Choice choice);

@@ -73,6 +73,10 @@ struct ListPlan {
   std::vector<Home> sample_homes;
 };
 
+// A readout of at most so many outputs is narrow: its backward pass runs on the tiles of the neurons that it reads,
+// each of which hears the gradients of all outputs.
+constexpr unsigned kNarrow = 32;
+
 struct LayerPlan {
   bool leaky = false;      // the readout
   bool recurrent = false;  // also reads the lists that it fires
@@ -82,16 +86,26 @@ struct LayerPlan {
   unsigned neurons = 0;
   // Products with dense rows of the inputs, not with their lists.
   bool currents_on_unit = false, gradient_on_unit = false;
-  double unit_share = 0;  // of a tile's memory, for such a product
-  TileRange tiles;        // of the first group, if there were no others
+  bool gathers_gradient = false;  // by input, from lists without values
+  double unit_share = 0;          // of a tile's memory, for such a product
+  TileRange tiles;                // of the first group, if there were no others
   // Block p of the weights works for group g on tile p * groups + g of the layer.
   std::vector<SampleGroup> sample_groups;
+  // Where a layer has few tiles, the currents of its rows are summed in so many parts on others.
+  unsigned row_parts = 1;
 
   unsigned tileOf(std::size_t block, std::size_t group) const {
     return tiles.first + static_cast<unsigned>(block * sample_groups.size() + group);
   }
   unsigned paddedNeurons() const { return tiles.count * tiles.columns; }
+  bool isNarrow() const { return leaky && neurons <= kNarrow; }
 };
+
+// The tiles that a layer does not have, for each of its blocks: whole pairs, which receive together.
+constexpr unsigned othersOf(unsigned neurons, unsigned columns, unsigned groups, unsigned num_tiles) {
+  const unsigned blocks = ceilDivide(neurons, columns), own = (blocks * groups + 1) / 2 * 2;
+  return own < num_tiles ? (num_tiles - own) / blocks / 2 * 2 : 0;
+}
 
 struct NetworkPlan {
   NetworkOptions options;

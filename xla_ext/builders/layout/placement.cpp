@@ -75,8 +75,10 @@ LayerPlan layerOf(const NetworkPlan& plan, std::size_t l, const Work& work, Choi
   layer.recurrent = work.recurrent.has_value();
   layer.currents_on_unit = choice.currents_on_unit;
   layer.gradient_on_unit = choice.gradient_on_unit;
+  layer.gathers_gradient = work.gathers && choice.groups > 1 && !choice.gradient_on_unit;
   layer.unit_share = kUnitShares[choice.share];
   layer.tiles = {0, ceilDivide(work.neurons, choice.columns), choice.columns};
+  layer.row_parts = rowPartsOf(work, choice);
   const unsigned each = samplesOf(work, choice.groups);
   for (unsigned first = 0; first < work.batch; first += each) {
     layer.sample_groups.push_back({first, std::min(each, work.batch - first)});
@@ -101,7 +103,7 @@ double bytesOfArrays(const NetworkPlan& plan) {
 }
 
 // What homes hold: records of all blocks, and values and slots of events; of a block gradients of entries. While lists
-// are made, rows of membranes, two of thresholds and the rows of gradients; the records of all steps, among which that
+// are made, rows of membranes with their marks, at the most as many words; the records of all steps, among which that
 // of a sequence's last one is searched for.
 Bytes bytesOfHomes(const NetworkPlan& plan) {
   const std::size_t rows = rowsAtHome(plan), blocks = plan.num_blocks;
@@ -111,9 +113,11 @@ Bytes bytesOfHomes(const NetworkPlan& plan) {
     const std::size_t record = list.stride * 2, entries = list.capacity * kWord, row = list.num_neurons * kWord;
     kept += rows * (blocks * (record + (l == 0 ? 2 * entries : 0)) + entries + (blocks > 1 ? record : 0));
     if (l == 0) continue;
-    kept += rows * (row + list.num_neurons * 2);  // candidates, with their membranes
+    // Candidates of each worker, with their membranes; cuts, and what they keep.
+    const unsigned slots = neuronsOfShare(list.num_neurons);
+    kept += rows * (kShares * (listStride(slots) * 2 + slots * kWord) + (kCutWords + kKeptWords) * kWord);
     if (plan.options.keeps_record) kept += rows * row;
-    most = std::max<std::size_t>(most, row * (2 + 2 * rows));
+    most = std::max<std::size_t>(most, row * 2 * rows);
     if (plan.options.layers[l - 1].recurrent) most = std::max(most, plan.paddedSteps() * record);
   }
   return {static_cast<double>(kept) + bytesOfArrays(plan), static_cast<double>(most)};

@@ -1,10 +1,6 @@
 // The forward pass, layer by layer over a block of steps: currents, neurons over time, the lists of all rows.
-#include <popops/Reduce.hpp>
-#include <poputil/TileMapping.hpp>
 #include <poputil/VertexTemplates.hpp>
 
-#include "builders/layout/layer_costs.hpp"
-#include "builders/layout/placement.hpp"
 #include "builders/network/recurrent.hpp"
 #include "builders/network/rows.hpp"
 #include "builders/select_spikes.hpp"
@@ -28,6 +24,7 @@ class Forward {
     pass_.before.add(copyWeights(tensors_));
     pass_.body.add(loadLists(graph_, plan_, tensors_, pass_, 1));
     for (std::size_t l = 0; l < plan_.layers.size(); ++l) addLayer(l);
+    if (!plan_.layers.back().leaky && !dropped_.empty()) sumDropped(addSet("sum_dropped", plan_.layers.size() - 1));
     if (plan_.num_blocks > 1) storeLists();
     return pass_.program(graph_, plan_);
   }
@@ -46,8 +43,8 @@ class Forward {
     const Tensor current = addCurrents(l);
     if (plan_.layers[l].leaky) return addReadout(l, current);
     pass_.zeros.push_back(tensors.counts);
-    const Selectable selectable = addNeurons(l, current);
-    if (plan_.firesLists(l)) selectSpikes(l, selectable);
+    const Offered offered = addNeurons(l, current);
+    if (plan_.firesLists(l)) selectSpikes(l, offered);
     if (plan_.layers[l].recurrent) pass_.after.add(addLastSpikes(graph_, plan_, tensors_, l));
   }
 
@@ -66,19 +63,26 @@ class Forward {
 
   Tensor addCurrents(std::size_t l) {
     const bool valued = plan_.lists[l].valued;
-    const Tensor current = addRowsOf(graph_, plan_, l, plan_.layers[l].tiles.columns, name("current", l));
+    const unsigned columns = plan_.layers[l].tiles.columns;
     if (plan_.layers[l].currents_on_unit) {
+      const Tensor current = addRowsOf(graph_, plan_, l, columns, name("current", l));
       pass_.body.add(addUnitCurrents(graph_, plan_, tensors_, l, current));
       return current;
     }
+    const Tensor current = graph_.addVariable(
+        poplar::FLOAT, {plan_.layers[l].tiles.count, std::size_t{plan_.blockRows()} * columns}, name("current", l));
     const std::string type = templateVertex("snnjax::RowsCurrent", weightsType(plan_), UNSIGNED_SHORT, valued);
     const poplar::ComputeSet set = addSet("currents", l);
     forEachTile(plan_, l, [&](const LayerTile& at) {
-      std::vector<Field> fields = {{"lists", at.fromHomes(tensors_.lists[l].lists)},
-                                   {"weights", at.weights(tensors_.layers[l])},
-                                   {"current", at.ownRows(current)}};
-      if (valued) fields.push_back({"values", at.fromHomes(tensors_.lists[l].values)});
-      addVertex(graph_, set, type, at.tile(), fields, rowStates(at, plan_.lists[l]));
+      for (const RowPart& part : rowPartsOf(at)) {
+        const Tensor sums = part.of(at.ownRows(current), at.rows());
+        graph_.setTileMapping(sums, part.tile);
+        std::vector<Field> fields = {{"lists", part.of(at.fromHomes(tensors_.lists[l].lists), at.rows())},
+                                     {"weights", at.weights(tensors_.layers[l])},
+                                     {"current", sums}};
+        if (valued) fields.push_back({"values", part.of(at.fromHomes(tensors_.lists[l].values), at.rows())});
+        addVertex(graph_, set, type, part.tile, fields, rowStates(at, plan_.lists[l], part.count));
+      }
     });
     return current;
   }
@@ -89,62 +93,64 @@ class Forward {
       addVertex(graph_, set, "snnjax::LeakyScan", at.tile(), leakyFields(at, tensors_, pass_.block, current),
                 leakyStates(at));
     });
+    sumDropped(set);
   }
 
-  Selectable addNeurons(std::size_t l, const Tensor& current) {
+  Offered addNeurons(std::size_t l, const Tensor& current) {
     const LayerPlan& layer = plan_.layers[l];
-    const bool second = layer.neuron.second_state, raises = layer.neuron.raises_threshold;
-    Selectable selectable = {addRowsOf(graph_, plan_, l, layer.tiles.columns, name("selectable", l)), {}};
-    if (second) selectable.raise = addRowsOf(graph_, plan_, l, raises ? layer.tiles.columns : 0, name("raise", l));
+    const unsigned columns = layer.tiles.columns;
+    const Offered offered = {
+        addRowsOf(graph_, plan_, l, offeredStride(columns), name("offered", l)),
+        addRowsOf(graph_, plan_, l, columns / 2, name("marks", l)).reinterpret(poplar::UNSIGNED_INT)};
     if (layer.recurrent) {
-      addRecurrentForward(graph_, plan_, tensors_, l, current, selectable, pass_);
-      return selectable;
+      addRecurrentForward(graph_, plan_, tensors_, l, current, offered, pass_);
+      return offered;
     }
     const poplar::ComputeSet set = addSet("neurons", l);
     forEachTile(plan_, l, [&](const LayerTile& at) {
-      addVertex(graph_, set, templateVertex("snnjax::LifScan", second), at.tile(),
-                neuronFields(at, tensors_, pass_.block, current, selectable), neuronStates(at));
+      addVertex(graph_, set, templateVertex("snnjax::LifScan", layer.neuron.second_state), at.tile(),
+                neuronFields(at, tensors_, pass_.block, current, offered), neuronStates(at));
     });
-    return selectable;
+    return offered;
   }
 
   // Each home lists its rows.
-  void selectSpikes(std::size_t l, const Selectable& from) {
+  void selectSpikes(std::size_t l, const Offered& from) {
     const ListPlan& list = plan_.lists[l + 1];
+    const unsigned neurons = plan_.layers[l].neurons, columns = plan_.layers[l].tiles.columns,
+                   stride = offeredStride(columns), share = neuronsOfShare(neurons);
     const Tensor dropped = addAtHomes(graph_, poplar::UNSIGNED_INT, list.homes, 1, name("dropped", l)).flatten();
     pass_.zeros.push_back(dropped);
-    const LayerTensors& layer = tensors_.layers[l];
-    const Tensor least =
-        leastThreshold(graph_, layer.threshold, layer.second_threshold, pass_.before, name("least", l));
-    const Tensor threshold_row = addRow(l, layer.threshold), least_row = addRow(l, least);
-    const poplar::ComputeSet candidates = addSet("candidates", l), lists = addSet("lists", l);
-    const bool raises = plan_.layers[l].neuron.raises_threshold;
+    const poplar::ComputeSet marks = addSet("marks", l);
+    forEachTile(plan_, l, [&](const LayerTile& at) {
+      addVertex(graph_, marks, "snnjax::PackMarks", at.tile(),
+                {{"marks", at.ownRows(from.marks)}, {"offered", at.ownRows(from.rows)}},
+                {{"rows", at.rows()}, {"neurons", columns}, {"stride", stride}});
+    });
+    SelectionSets sets(graph_, "forward", std::to_string(l));
     for (const Home& home : list.homes) {
-      addSelection(graph_, {candidates, lists}, home.tile,
-                   {.rows = home.rows,
-                    .neurons = plan_.layers[l].neurons,
-                    .columns = plan_.layers[l].tiles.columns,
-                    .capacity = list.capacity,
-                    .v = ofHome(from.v, home),
-                    .raise = raises ? ofHome(from.raise, home) : Tensor(),
-                    .threshold = threshold_row,
-                    .least = least_row,
-                    .list = rowsOf(tensors_.lists[l + 1].lists, home),
-                    .dropped = rowsOf(dropped, home)},
-                   name("candidates", l));
+      sets.add({home.tile, home.rows, neurons, list.capacity, rowsOf(tensors_.lists[l + 1].lists, home),
+                rowsOf(dropped, home)},
+               templateVertex("snnjax::SelectMarked", UNSIGNED_SHORT), {{"offered", ofHome(from.rows, home)}},
+               {{"columns", columns},
+                {"stride", stride},
+                {"share_blocks", share / columns},
+                {"share_columns", share % columns}});
     }
-    const Tensor all = dropped.reshape({plan_.options.batch, plan_.block_steps});
-    popops::reduceWithOutput(graph_, all, tensors_.lists[l + 1].dropped, {1}, popops::Operation::ADD, pass_.after,
-                             name("sum_dropped", l));
+    pass_.body.add(sets.program());
+    dropped_.push_back(dropped.reshape({plan_.options.batch, plan_.block_steps}));
   }
 
-  // [neurons] of all blocks, in parts on a few tiles: each home hears it in fewer messages.
-  Tensor addRow(std::size_t l, const Tensor& blocks) {
-    constexpr unsigned kLeast = 128;
-    const Tensor row = graph_.addVariable(poplar::FLOAT, {plan_.layers[l].paddedNeurons()}, name("thresholds", l));
-    poputil::mapTensorLinearly(graph_, row, kLeast, 2);
-    pass_.before.add(Copy(blocks.flatten(), row));
-    return row;
+  // What all layers dropped so far, beside other work.
+  void sumDropped(poplar::ComputeSet set) {
+    for (std::size_t l = 0; l < dropped_.size(); ++l) {
+      const Tensor& sums = tensors_.lists[l + 1].dropped;
+      const std::vector<Home>& homes = plan_.lists[l + 1].homes;
+      for (unsigned b = 0; b < plan_.options.batch; ++b) {
+        addVertex(graph_, set, "snnjax::SumDropped", homes[b * homes.size() / plan_.options.batch].tile,
+                  {{"dropped", dropped_[l][b]}, {"sum", sums[b]}}, {{"count", plan_.block_steps}});
+      }
+    }
   }
 
   // Rows of a home from all blocks: [blocks, rows, columns].
@@ -157,6 +163,7 @@ class Forward {
   const NetworkPlan& plan_;
   const NetworkTensors& tensors_;
   Pass pass_;
+  std::vector<Tensor> dropped_;  // of each layer that fires lists, [batch, block_steps]
 };
 
 }  // namespace

@@ -32,7 +32,8 @@ LayerCotangents addLayerCotangents(poplar::Graph& graph, const NetworkPlan& plan
     return addStates(graph, plan, l, rows, name + part);
   };
   LayerCotangents own;
-  own.g_weights = matrix(there.weights, layer.inputs, "g_weights");
+  own.g_weights = layer.isNarrow() && !there.weights.valid() ? addReadoutGradient(graph, plan, name + "g_weights")
+                                                             : matrix(there.weights, layer.inputs, "g_weights");
   own.g_bias = states("g_bias");
   own.g_v = states("g_v");
   if (!layer.leaky) {

@@ -22,24 +22,25 @@ std::vector<State> leakyStates(const LayerTile& at) {
 }
 
 std::vector<Field> neuronFields(const LayerTile& at, const NetworkTensors& tensors, const Counter& block,
-                                const Tensor& current, const Selectable& selectable) {
+                                const Tensor& current, const Offered& offered) {
   const LayerTensors& own = tensors.layers[at.l];
   std::vector<Field> fields = leakyFields(at, tensors, block, current);
-  fields.insert(
-      fields.end(),
-      {{"threshold", own.threshold[at.block]}, {"counts", at.ownStates(own.counts)}, {"v", at.ownRows(selectable.v)}});
+  fields.insert(fields.end(), {{"threshold", own.threshold[at.block]},
+                               {"second_threshold", own.second_threshold[at.block]},
+                               {"counts", at.ownStates(own.counts)},
+                               {"offered", at.ownRows(offered.rows)},
+                               {"marks", at.ownRows(offered.marks)}});
   if (!at.layer().neuron.second_state) return fields;
-  fields.insert(fields.end(), {{"second", own.second[at.block]},
-                               {"w", at.ownStates(own.second_states)},
-                               {"raise", at.ownRows(selectable.raise)}});
+  fields.insert(fields.end(), {{"second", own.second[at.block]}, {"w", at.ownStates(own.second_states)}});
   return fields;
 }
 
 std::vector<State> neuronStates(const LayerTile& at) {
   const NeuronOptions& neuron = at.layer().neuron;
   std::vector<State> states = leakyStates(at);
-  states.insert(states.end(),
-                {{"reset", static_cast<unsigned char>(neuron.reset)}, {"keep_history", at.plan.keepsMembranes(at.l)}});
+  states.insert(states.end(), {{"offered_stride", offeredStride(at.layer().tiles.columns)},
+                               {"reset", static_cast<unsigned char>(neuron.reset)},
+                               {"keep_history", at.plan.keepsMembranes(at.l)}});
   if (!neuron.second_state) return states;
   states.insert(states.end(), {{"keep_second", at.plan.keepsSecond(at.l)}, {"raises", neuron.raises_threshold}});
   return states;

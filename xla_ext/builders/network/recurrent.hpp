@@ -21,9 +21,9 @@ class ReadInLoop {
   poplar::program::Sequence program_;
 };
 
-// The steps of neurons with `current`, rows of a block; `selectable` is filled.
+// The steps of neurons with `current`, rows of a block; `offered` is filled, but for the marks behind membranes.
 void addRecurrentForward(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,
-                         std::size_t layer, const poplar::Tensor& current, const Selectable& selectable, Pass& pass);
+                         std::size_t layer, const poplar::Tensor& current, const Offered& offered, Pass& pass);
 
 // Backward: from the gradients of own spikes to those of the currents, both rows of a block, and of the weights.
 void addRecurrentBackward(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,

@@ -30,8 +30,7 @@ class RecurrentBackward {
         l_(l),
         pass_(pass),
         iteration_(graph, plan.num_tiles, 0, name("iteration")),
-        constants_(graph, plan, tensors, l, name("constants")),
-        weights_(graph, plan, l, cotangents.layers[l].g_recurrent, "own_weights") {}
+        constants_(graph, plan, tensors, l, name("constants")) {}
 
   void add(const Tensor& g_spikes, const Tensor& g_current) {
     const LayerCotangents& own = cotangents_.layers[l_];
@@ -170,7 +169,21 @@ class RecurrentBackward {
                {"neurons", layer_.tiles.columns}});
   }
 
+  // Where all steps run at once, and nobody fires before the first one.
+  bool gathersWeights() const {
+    return plan_.num_blocks == 1 && !plan_.options.first_spikes && layer_.sample_groups.size() > 1 &&
+           plan_.blockRows() <= kMaxShortNeurons;
+  }
+
   void addWeights(const Tensor& g_current) {
+    const Tensor& to = cotangents_.layers[l_].g_recurrent;
+    if (gathersWeights()) {
+      const Tensor sums = spreadOverGroups(graph_, layer_, to, name("own_weights") + "/sums");
+      pass_.body.add(addGatheredGradient(graph_, plan_, tensors_, l_, true, g_current, sums));
+      if (sums != to) pass_.after.add(Copy(sums, to));
+      return;
+    }
+    WeightsGradient weights(graph_, plan_, l_, to, "own_weights");
     const RowsRead own = {.valued = false,
                           .fields =
                               [&](const LayerTile& at) {
@@ -178,13 +191,13 @@ class RecurrentBackward {
                                                           {"g_current", at.ownRows(g_current)}};
                               },
                           .states = [&](const LayerTile& at) { return rowStates(at, list_); }};
-    const std::vector<Tensor>& sums = weights_.ofGroups();
+    const std::vector<Tensor>& sums = weights.ofGroups();
     pass_.zeros.insert(pass_.zeros.end(), sums.begin(), sums.end());
-    pass_.body.add(weights_.add(own));
+    pass_.body.add(weights.add(own));
     if (plan_.options.first_spikes) {
-      pass_.after.add(weights_.add(readFirstSpikes(graph_, plan_, tensors_, l_, g_current)));
+      pass_.after.add(weights.add(readFirstSpikes(graph_, plan_, tensors_, l_, g_current)));
     }
-    pass_.after.add(weights_.sumGroups());
+    pass_.after.add(weights.sumGroups());
   }
 
   poplar::Graph& graph_;
@@ -197,7 +210,6 @@ class RecurrentBackward {
   Pass& pass_;
   Counter iteration_;  // of the loop over a block's steps
   ReadInLoop constants_;
-  WeightsGradient weights_;
   std::vector<Tensor> lists_, slots_, dots_, sums_;  // of each group
 };
 

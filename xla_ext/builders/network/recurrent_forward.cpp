@@ -30,7 +30,7 @@ class RecurrentForward {
         constants_(graph, plan, tensors, l, name("constants")),
         parts_(planParts(layer_.tiles.count, layer_.tiles.columns, list_.capacity, layer_.sample_groups[0].count)) {}
 
-  void add(const Tensor& current, const Selectable& selectable) {
+  void add(const Tensor& current, const Offered& offered) {
     const unsigned columns = layer_.tiles.columns;
     sent_ = addRows(poplar::FLOAT, columns, "sent");
     const auto add = [&](const char* set) { return graph_.addComputeSet(name(set)); };
@@ -41,7 +41,7 @@ class RecurrentForward {
         lists_.push_back(addSample(g, sample, found, joined, ranked));
       }
     }
-    forEachTile(plan_, l_, [&](const LayerTile& at) { addNeurons(neurons, at, current, selectable); });
+    forEachTile(plan_, l_, [&](const LayerTile& at) { addNeurons(neurons, at, current, offered); });
     const unsigned tiles = layer_.tiles.count * static_cast<unsigned>(layer_.sample_groups.size());
     iteration_.advance(graph_, ranked, layer_.tiles.first, tiles, 1);
     pass_.before.add(addFirstSpikes(graph_, plan_, tensors_, l_));
@@ -61,10 +61,10 @@ class RecurrentForward {
     return all;
   }
 
-  void addNeurons(poplar::ComputeSet set, const LayerTile& at, const Tensor& current, const Selectable& selectable) {
+  void addNeurons(poplar::ComputeSet set, const LayerTile& at, const Tensor& current, const Offered& offered) {
     const SampleGroup& own = layer_.sample_groups[at.group];
     const std::vector<Tensor> lists(lists_.begin() + own.first, lists_.begin() + own.first + own.count);
-    std::vector<Field> fields = constants_.placed(at, neuronFields(at, tensors_, pass_.block, current, selectable));
+    std::vector<Field> fields = constants_.placed(at, neuronFields(at, tensors_, pass_.block, current, offered));
     fields.insert(fields.end(), {{"lists", poplar::concat(lists)},
                                  {"weights", tensors_.layers[l_].recurrent_copies[at.group][at.block]},
                                  {"first", at.ownRows(tensors_.layers[l_].first_current)},
@@ -173,8 +173,8 @@ std::vector<Field> ReadInLoop::placed(const LayerTile& at, std::vector<Field> fi
 }
 
 void addRecurrentForward(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t l,
-                         const Tensor& current, const Selectable& selectable, Pass& pass) {
-  RecurrentForward(graph, plan, tensors, l, pass).add(current, selectable);
+                         const Tensor& current, const Offered& offered, Pass& pass) {
+  RecurrentForward(graph, plan, tensors, l, pass).add(current, offered);
 }
 
 }  // namespace snnjax::builders

@@ -14,7 +14,8 @@ Tensor addRowsOf(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l, s
 }
 
 Part partOf(const LayerPlan& layer, std::size_t elements, std::size_t group) {
-  const std::size_t groups = layer.sample_groups.size(), each = (elements + 2 * groups - 1) / (2 * groups) * 2;
+  const std::size_t columns = layer.tiles.columns, groups = layer.sample_groups.size();
+  const std::size_t each = (elements / columns + groups - 1) / groups * columns;
   return {std::min(elements, group * each), std::min(elements, (group + 1) * each)};
 }
 
@@ -58,8 +59,29 @@ Tensor LayerTile::weights(const LayerTensors& tensors) const {
   return tensors.weight_copies.empty() ? tensors.weights[block] : tensors.weight_copies[group][block];
 }
 
-std::vector<State> rowStates(const LayerTile& at, const ListPlan& list) {
-  return {{"rows", at.rows()},
+Tensor RowPart::of(const Tensor& all, unsigned rows) const {
+  const std::size_t each = all.numElements() / rows;
+  return all.flatten().slice(first * each, (first + count) * each);
+}
+
+std::vector<RowPart> rowPartsOf(const LayerTile& at) {
+  const LayerPlan& layer = at.layer();
+  const auto groups = static_cast<unsigned>(layer.sample_groups.size()), parts = layer.row_parts, rows = at.rows();
+  if (parts == 1) return {{at.tile(), 0, rows}};
+  const unsigned others = othersOf(layer.neurons, layer.tiles.columns, groups, at.plan.num_tiles),
+                 behind = layer.tiles.first + (layer.tiles.count * groups + 1) / 2 * 2,
+                 first = behind + at.block * others + static_cast<unsigned>(at.group) * parts;
+  std::vector<RowPart> all;
+  for (unsigned part = 0, each = ceilDivide(rows, parts); part * each < rows; ++part) {
+    all.push_back({(first + part) % at.plan.num_tiles, part * each, std::min(each, rows - part * each)});
+  }
+  return all;
+}
+
+std::vector<State> rowStates(const LayerTile& at, const ListPlan& list) { return rowStates(at, list, at.rows()); }
+
+std::vector<State> rowStates(const LayerTile& at, const ListPlan& list, unsigned rows) {
+  return {{"rows", rows},
           {"stride", list.stride},
           {"capacity", list.capacity},
           {"num_inputs", list.num_neurons},

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 
 #include "builders/network/counter.hpp"
 #include "builders/network/lif_network.hpp"
@@ -14,7 +15,7 @@ namespace snnjax::builders {
 // layer's neurons.
 poplar::Tensor addRowsOf(poplar::Graph& graph, const NetworkPlan& plan, std::size_t layer, std::size_t width,
                          const std::string& name);
-// The part of a block of so many elements that the tile of a group takes.
+// The part of a block of so many elements, whole rows of its columns, that the tile of a group takes.
 struct Part {
   std::size_t first = 0, last = 0;
 };
@@ -47,6 +48,15 @@ struct LayerTile {
   poplar::Tensor weights(const LayerTensors& tensors) const;
 };
 
+// Some of the rows of a tile, and where their currents are summed.
+struct RowPart {
+  unsigned tile = 0, first = 0, count = 0;
+
+  // Of what a tile has for each of its `rows` rows.
+  poplar::Tensor of(const poplar::Tensor& all, unsigned rows) const;
+};
+std::vector<RowPart> rowPartsOf(const LayerTile& at);
+
 // Calls add(LayerTile) for all tiles of a layer.
 template <typename Add>
 void forEachTile(const NetworkPlan& plan, std::size_t l, Add&& add) {
@@ -56,18 +66,23 @@ void forEachTile(const NetworkPlan& plan, std::size_t l, Add&& add) {
 }
 
 std::vector<State> rowStates(const LayerTile& at, const ListPlan& list);
+std::vector<State> rowStates(const LayerTile& at, const ListPlan& list, unsigned rows);  // of so many
 
-// What the selection reads: rows of float [blocks, batch * block_steps * columns].
-struct Selectable {
-  poplar::Tensor v, raise;
+// What neurons offer to the homes of their lists (poplar_kernels/conventions.hpp): rows [blocks, batch * block_steps *
+// offeredStride(columns)], and marks of pairs of neurons [blocks, batch * block_steps * columns / 2] before they are
+// behind the membranes of these.
+struct Offered {
+  poplar::Tensor rows, marks;
 };
 // Of a vertex that advances a readout or neurons, with the currents of a block of steps, the number of which it reads.
 std::vector<Field> leakyFields(const LayerTile& at, const NetworkTensors& tensors, const Counter& block,
                                const poplar::Tensor& current);
 std::vector<State> leakyStates(const LayerTile& at);
 std::vector<Field> neuronFields(const LayerTile& at, const NetworkTensors& tensors, const Counter& block,
-                                const poplar::Tensor& current, const Selectable& selectable);
+                                const poplar::Tensor& current, const Offered& offered);
 std::vector<State> neuronStates(const LayerTile& at);
+
+struct Pass;
 
 // Likewise backward, without the gradients of spikes that a vertex of neurons reads, or of outputs.
 std::vector<Field> leakyGradientFields(const LayerTile& at, const NetworkTensors& tensors,
@@ -121,6 +136,19 @@ class WeightsGradient {
   std::string what_;
   std::vector<poplar::Tensor> of_groups_;
 };
+
+// The gradient of the weights that read list `layer`, whose entries have no values, or of those of the layer's own
+// spikes of the step before, gathered by input.
+poplar::program::Sequence addGatheredGradient(poplar::Graph& graph, const NetworkPlan& plan,
+                                              const NetworkTensors& tensors, std::size_t layer, bool own,
+                                              const poplar::Tensor& g_current, const poplar::Tensor& g_weights);
+
+// Backward through a narrow readout, on the tiles of the neurons that it reads: from the gradients of its currents to
+// those of its weights and of the neurons' spikes, [blocks, batch * block_steps * columns].
+poplar::Tensor addReadoutBackward(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,
+                                  const NetworkCotangents& cotangents, const poplar::Tensor& g_current, Pass& pass);
+// The gradient of its weights where it is made: [blocks of the readout, (inputs + 1) * columns].
+poplar::Tensor addReadoutGradient(poplar::Graph& graph, const NetworkPlan& plan, const std::string& name);
 
 // Where a gradient of a layer's matrix is made before it goes to `to`: there, if each of a block's tiles has a part of
 // it.

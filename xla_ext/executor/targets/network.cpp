@@ -220,27 +220,28 @@ class Bringer {
     const auto add = [&](const poplar::Type& type, const char* name) {
       return builders::addHistory(lowering_.graph(), type, plan_, list, list.capacity, name);
     };
-    const Tensor own_ids = add(ids.elementType(), "events/ids"), own_values = add(poplar::FLOAT, "events/values");
-    const Tensor sorted = list.valued ? tensors.values_history : add(poplar::FLOAT, "events/sorted");
-    network_.event_slots = add(poplar::UNSIGNED_INT, "events/slots");
+    const Tensor own_ids = add(ids.elementType(), "events/ids");
     bring(lowering_, ids, builders::inTime(plan_, list, own_ids, list.capacity));
+    Tensor own_values;
     if (list.valued) {
+      own_values = add(poplar::FLOAT, "events/values");
+      network_.event_slots = add(poplar::UNSIGNED_INT, "events/slots");
       bring(lowering_, array(operands_.inputs), builders::inTime(plan_, list, own_values, list.capacity));
-    } else {  // a constant 1, which as an array would lie on one tile
-      lowering_.graph().setInitialValue(own_values, 1.0F);
     }
     const poplar::ComputeSet set = lowering_.graph().addComputeSet(lowering_.debug("events"));
-    const std::string vertex = poputil::templateVertex("snnjax::SortEvents", ids.elementType());
+    const std::string vertex = poputil::templateVertex("snnjax::SortEvents", ids.elementType(), list.valued);
     for (const builders::Home& home : list.homes) {
       const auto own = [&](const Tensor& history, std::size_t width) {
         return builders::historyOf(plan_, width, history, home);
       };
-      builders::addVertex(lowering_.graph(), set, vertex, home.tile,
-                          {{"ids", own(own_ids, list.capacity)},
-                           {"values", own(own_values, list.capacity)},
-                           {"lists", own(tensors.history, list.stride)},
-                           {"sorted", own(sorted, list.capacity)},
-                           {"slots", own(network_.event_slots, list.capacity)}},
+      std::vector<builders::Field> fields = {{"ids", own(own_ids, list.capacity)},
+                                             {"lists", own(tensors.history, list.stride)}};
+      if (list.valued) {
+        fields.insert(fields.end(), {{"values", own(own_values, list.capacity)},
+                                     {"sorted", own(tensors.values_history, list.capacity)},
+                                     {"slots", own(network_.event_slots, list.capacity)}});
+      }
+      builders::addVertex(lowering_.graph(), set, vertex, home.tile, fields,
                           {{"rows", plan_.num_blocks * home.rows},
                            {"capacity", list.capacity},
                            {"stride", list.stride},
@@ -405,6 +406,7 @@ std::vector<Proposal> proposalsFor(const std::vector<LayerArrays>& layers, const
   };
   for (std::size_t l = 0; l < network.layers.size(); ++l) {
     const builders::LayerPlan& layer = network.layers[l];
+    if (layer.isNarrow()) continue;  // few tiles would have to send, or receive, all of it
     propose(layer, layer.inputs, layers[l].weights());
     propose(layer, layer.neurons, layers[l].recurrent());
   }

@@ -7,6 +7,7 @@
 
 #define SNNJAX_VECTOR_FORM
 #define float2 counting::Float2
+#include "poplar_kernels/lists/join_candidates_cycles.hpp"
 #include "poplar_kernels/lists/select_spikes_cycles.hpp"
 #include "poplar_kernels/lists/selection.hpp"
 #include "poplar_kernels/network/lif_recurrent_cycles.hpp"
@@ -14,18 +15,18 @@
 
 namespace {
 
-constexpr unsigned kLoad = 1, kBranch = 1, kBeside = 1;  // the last one: in the bundle of the branch
+constexpr unsigned kLoad = 1, kBranch = 1, kBeside = 1;  // the last one: in a bundle of the others
 
-// Of each further pair of a loop.
-template <class Loop>
+// Of each further turn of a loop over so many numbers.
+template <unsigned kTurn = 2, class Loop>
 unsigned operationsOf(Loop&& loop) {
-  alignas(8) const float v[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+  alignas(8) const float v[4 * kTurn] = {1, 2, 3, 4, 5, 6, 7, 8};
   const auto counted = [&](unsigned count) {
     counting::operations = 0;
     loop(v, count);
     return counting::operations;
   };
-  const unsigned first = counted(4), second = counted(6), third = counted(8);
+  const unsigned first = counted(2 * kTurn), second = counted(3 * kTurn), third = counted(4 * kTurn);
   CHECK_EQUAL(third - second, second - first);
   return second - first;
 }
@@ -34,13 +35,13 @@ unsigned operationsOf(Loop&& loop) {
 
 int main() {
   using namespace snnjax;
-  const unsigned above = operationsOf([](const float* v, unsigned count) { numAbove(v, count, true, 3.0f); }),
+  const unsigned above = operationsOf<4>([](const float* v, unsigned count) { numAbove(v, count, true, 3.0f); }),
                  standing = operationsOf([](const float* v, unsigned count) { standingOf(v, count, 3.0f); }),
                  any = operationsOf([](const float* v, unsigned count) {
                    using Of = Numbers<counting::Float2>;
                    for (unsigned k = 0; k < count; k += 2) anyAbove(Of::load(v + k), Of::fill(3.0f));
                  });
-  CHECK_EQUAL(cycles::kPairAbove, kLoad + above + kBranch - kBeside);
+  CHECK_EQUAL(cycles::kFourAbove, 2 * kLoad + above + kBranch - 2 * kBeside);  // the other one beside the second load
   CHECK_EQUAL(cycles::kRankedPair, kLoad + standing + kBranch - kBeside);
   // The mask's two halves in one, and from there to a main register, whose branch the loop's follows.
   constexpr unsigned kHalves = 1, kMove = 1;

@@ -1,6 +1,8 @@
 // select_spikes: lists of parts and their union against the rule of snnjax/ops/select_spikes.py, sorted out in full.
+#include <cstring>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "kernels/alone.hpp"
 #include "kernels/lists/lists.hpp"
@@ -67,43 +69,84 @@ std::vector<float> membranes(Draw& draw) {
   return v;
 }
 
-// v as blocks [neurons / columns, rows, columns].
-std::vector<float> inBlocks(const std::vector<float>& v, unsigned columns) {
-  const unsigned blocks = (kNeurons + columns - 1) / columns;
-  std::vector<float> out(blocks * kRows * columns, 5.0f);  // what is beyond the neurons would spike
-  for (unsigned b = 0; b < kRows; ++b) {
-    for (unsigned j = 0; j < kNeurons; ++j) {
-      out[(j / columns * kRows + b) * columns + j % columns] = v[b * kNeurons + j];
+// What blocks of neurons offer of v: [neurons / columns, rows, stride].
+std::vector<float> offeredIn(const std::vector<float>& v, unsigned columns) {
+  const unsigned blocks = (kNeurons + columns - 1) / columns, stride = snnjax::offeredStride(columns);
+  std::vector<float> out(blocks * kRows * stride, 5.0f);
+  for (unsigned row = 0; row < blocks * kRows; ++row) {
+    std::vector<unsigned> words((columns + snnjax::kMarked - 1) / snnjax::kMarked);
+    for (unsigned i = 0; i < columns; ++i) {
+      const unsigned j = row / kRows * columns + i, mark = snnjax::kFirstMark >> i % snnjax::kMarked;
+      const float membrane = j < kNeurons ? v[row % kRows * kNeurons + j] : 5.0f;  // beyond the neurons: would spike
+      out[row * stride + i] = membrane;
+      unsigned& word = words[i / snnjax::kMarked];
+      word |= (membrane > kThreshold ? mark : 0U) | (membrane > kSecond ? mark >> snnjax::kMarked : 0U);
     }
+    std::memcpy(&out[row * stride + columns], words.data(), words.size() * sizeof(unsigned));
   }
   return out;
 }
 
+// Lists from the candidates of a vertex, and what they drop.
+template <typename Id>
+std::pair<std::vector<Id>, std::vector<unsigned>> joined(const ipu_model::CodeletLibrary& library,
+                                                         const std::string& id, const std::vector<Id>& parts,
+                                                         const std::vector<float>& membranes, unsigned rows,
+                                                         unsigned capacity, unsigned neurons) {
+  Alone cuts(library, "snnjax::CutCandidates<" + id + ">"), lists(library, "snnjax::JoinCandidates<" + id + ">");
+  for (Alone* vertex : {&cuts, &lists}) {
+    vertex->edge("lists", parts).edge("membranes", membranes).state("rows", rows).state("num_neurons", neurons);
+  }
+  cuts.edge("cuts", std::vector<unsigned>(rows * snnjax::kCutWords)).edge("dropped", std::vector<unsigned>(rows, 1));
+  cuts.edge("kept", std::vector<unsigned>(rows * snnjax::kKeptWords)).state("capacity", capacity).run(true);
+  const unsigned stride = snnjax::listStride(capacity);
+  lists.edge("cuts", cuts.get<unsigned>("cuts")).edge("kept", cuts.get<unsigned>("kept"));
+  lists.edge("list", std::vector<Id>(rows * stride, 7)).state("stride", stride).run(rows % 2 == 0);
+  return {lists.get<Id>("list"), cuts.get<unsigned>("dropped")};
+}
+
 void testSelection(const ipu_model::CodeletLibrary& library, unsigned columns, unsigned capacity) {
-  constexpr unsigned kWorkers = snnjax::kShares;
   Draw draw(columns * 100U + capacity);
   const auto v = membranes(draw);
-  const unsigned slots = snnjax::neuronsOfShare(kNeurons), stride = snnjax::listStride(capacity);
-  Alone candidates(library, "snnjax::SelectCandidates<unsigned short,false>");
-  candidates.edge("v", inBlocks(v, columns)).edge("threshold", std::vector<float>(kNeurons, kThreshold));
-  candidates.edge("least", std::vector<float>(kNeurons, kSecond));
-  candidates.edge("lists", std::vector<unsigned short>(kRows * kWorkers * snnjax::listStride(slots), 7));
-  candidates.edge("membranes", std::vector<float>(kRows * kWorkers * slots));
-  candidates.state("rows", kRows).state("neurons", kNeurons).state("columns", columns).run();
-  Alone vertex(library, "snnjax::CombineCandidates<unsigned short>");
-  vertex.edge("lists", candidates.get<unsigned short>("lists")).edge("membranes", candidates.get<float>("membranes"));
-  vertex.edge("list", std::vector<unsigned short>(kRows * stride, 7)).edge("dropped", std::vector<unsigned>(kRows, 1));
-  vertex.state("rows", kRows)
-      .state("stride", stride)
-      .state("capacity", capacity)
-      .state("num_neurons", kNeurons)
-      .run(true);
-  const auto list = vertex.get<unsigned short>("list");
-  const auto dropped = vertex.get<unsigned>("dropped");
-  for (unsigned b = 0; b < kRows; ++b) {
-    const Expected expected = select(&v[b * kNeurons], kNeurons, capacity);
-    checkRecord(&list[b * stride], expected, stride, kNeurons);
-    CHECK_EQUAL(dropped[b], 1 + expected.true_spikes - expected.spikes.size());
+  const unsigned share = snnjax::neuronsOfShare(kNeurons), stride = snnjax::listStride(capacity);
+  Alone all(library, "snnjax::SelectCandidates<unsigned short>"),
+      marked(library, "snnjax::SelectMarked<unsigned short>");
+  all.edge("v", v).edge("threshold", std::vector<float>(kNeurons, kThreshold));
+  all.edge("least", std::vector<float>(kNeurons, kSecond));
+  marked.edge("offered", offeredIn(v, columns))
+      .state("columns", columns)
+      .state("stride", snnjax::offeredStride(columns));
+  marked.state("share_blocks", share / columns).state("share_columns", share % columns);
+  for (Alone* vertex : {&all, &marked}) {
+    vertex->edge("lists", std::vector<unsigned short>(kRows * snnjax::kShares * snnjax::listStride(share), 7));
+    vertex->edge("membranes", std::vector<float>(kRows * snnjax::kShares * share));
+    vertex->state("rows", kRows).state("neurons", kNeurons).run();
+    const auto [list, dropped] = joined(library, "unsigned short", vertex->get<unsigned short>("lists"),
+                                        vertex->get<float>("membranes"), kRows, capacity, kNeurons);
+    for (unsigned b = 0; b < kRows; ++b) {
+      const Expected expected = select(&v[b * kNeurons], kNeurons, capacity);
+      checkRecord(&list[b * stride], expected, stride, kNeurons);
+      CHECK_EQUAL(dropped[b], 1 + expected.true_spikes - expected.spikes.size());
+    }
+  }
+}
+
+// The marks of pairs as words.
+void testMarks(const ipu_model::CodeletLibrary& library, unsigned columns) {
+  constexpr unsigned kMany = 15;
+  const unsigned pairs = (columns + 1) / 2, stride = snnjax::offeredStride(columns);
+  Draw draw(columns);
+  std::vector<unsigned> marks(kMany * pairs);
+  for (unsigned i = 0; i < marks.size(); ++i) marks[i] = draw.below(4) * (0x40004000U >> 2 * (i % pairs % 8));
+  Alone vertex(library, "snnjax::PackMarks");
+  vertex.edge("marks", marks).edge("offered", std::vector<float>(kMany * stride)).state("stride", stride);
+  vertex.state("rows", kMany).state("neurons", columns).run();
+  const auto offered = vertex.get<float>("offered");
+  for (unsigned row = 0; row < kMany; ++row) {
+    std::vector<unsigned> words((pairs + 7) / 8), found(words.size());
+    for (unsigned pair = 0; pair < pairs; ++pair) words[pair / 8] |= marks[row * pairs + pair];
+    std::memcpy(found.data(), &offered[row * stride + columns], words.size() * sizeof(unsigned));
+    CHECK(found == words);
   }
 }
 
@@ -111,15 +154,13 @@ void testSelection(const ipu_model::CodeletLibrary& library, unsigned columns, u
 void testHostile(const ipu_model::CodeletLibrary& library) {
   Draw draw(5);
   constexpr unsigned kParts = snnjax::kShares, kSlots = snnjax::neuronsOfShare(kNeurons),
-                     kPartStride = snnjax::listStride(kSlots), kCapacity = 5, kStride = 16;
+                     kPartStride = snnjax::listStride(kSlots), kCapacity = 5;
   const auto lists = hostileLists<int>(draw, kParts * kRows, kPartStride, kSlots, kNeurons);
-  Alone vertex(library, "snnjax::CombineCandidates<int>");
-  vertex.edge("lists", lists).edge("membranes", std::vector<float>(kParts * kRows * kSlots, NAN));
-  vertex.edge("list", std::vector<int>(kRows * kStride)).edge("dropped", std::vector<unsigned>(kRows));
-  vertex.state("rows", kRows).state("stride", kStride);
-  vertex.state("capacity", kCapacity);
-  vertex.state("num_neurons", kNeurons).run();
-  for (unsigned b = 0; b < kRows; ++b) CHECK(vertex.get<int>("list")[b * kStride + 1] <= static_cast<int>(kCapacity));
+  const auto list =
+      joined(library, "int", lists, std::vector<float>(kParts * kRows * kSlots, NAN), kRows, kCapacity, kNeurons).first;
+  for (unsigned b = 0; b < kRows; ++b) {
+    CHECK(list[b * snnjax::listStride(kCapacity) + 1] <= static_cast<int>(kCapacity));
+  }
 }
 
 template <typename W>
@@ -182,16 +223,12 @@ void testManyCandidates(const ipu_model::CodeletLibrary& library, const std::str
       (k < kSlots - near ? spikes : rest).push_back(j);
     }
   }
-  Alone vertex(library, "snnjax::CombineCandidates<" + id + ">");
-  vertex.edge("lists", lists).edge("membranes", of_listed).edge("list", std::vector<Id>(kStride));
-  vertex.edge("dropped", std::vector<unsigned>{0}).state("rows", 1U);
-  vertex.state("stride", kStride);
-  vertex.state("capacity", kCapacity).state("num_neurons", kAll).run(true);
+  const auto [list, dropped] = joined(library, id, lists, of_listed, 1, kCapacity, kAll);
   const std::size_t found = spikes.size();
   spikes = cut(v.data(), spikes, kCapacity);
   const Expected expected = {spikes, cut(v.data(), rest, kCapacity - spikes.size()), found};
-  checkRecord(vertex.get<Id>("list").data(), expected, kStride, kAll);
-  CHECK_EQUAL(vertex.get<unsigned>("dropped")[0], found - spikes.size());
+  checkRecord(list.data(), expected, kStride, kAll);
+  CHECK_EQUAL(dropped[0], 1 + found - spikes.size());
 }
 
 // The cut of one group alone, where floats lie close, far apart, at both zeros, at infinities, or are all the same.
@@ -221,6 +258,8 @@ void testCut(unsigned kind, unsigned count) {
     std::iota(ids.begin(), ids.end(), 0U);
     std::ranges::copy_if(ids, std::back_inserter(kept), [&](unsigned k) { return made.keeps(v[k], k); });
     CHECK(kept == cut(v.data(), ids, slots));
+    const snnjax::Limit limit = slots == 0 ? snnjax::Limit::none() : snnjax::Limit::of(made);
+    for (const unsigned k : ids) CHECK_EQUAL(limit.keeps(v[k], k), made.keeps(v[k], k));
   }
 }
 
@@ -236,8 +275,9 @@ int main(int argc, char** argv) {
       testManyCandidates<int>(library, "int", near);
     }
     for (unsigned capacity : {0U, 1U, 5U, 8U, 30U, 50U}) testSelection(library, 50, capacity);
-    for (unsigned columns : {1U, 2U, 4U}) testSelection(library, columns, 9);
+    for (unsigned columns : {1U, 2U, 4U, 6U, 22U}) testSelection(library, columns, 9);
     testSelection(library, 7, 60);
+    for (unsigned columns : {1U, 2U, 4U, 5U, 8U, 16U, 22U}) testMarks(library, columns);
     testHostile(library);
     for (unsigned capacity : {1U, 4U, 7U}) {
       testValues<float>(library, "float", capacity);

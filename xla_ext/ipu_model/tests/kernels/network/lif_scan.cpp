@@ -1,5 +1,6 @@
 // Neurons over all steps: against their equations, and the same bits in blocks of one step.
 #include "kernels/network/neurons.hpp"
+#include "poplar_kernels/conventions.hpp"
 
 namespace {
 
@@ -10,17 +11,21 @@ States stepped(const ipu_model::CodeletLibrary& library, const Problem& p) {
   Alone vertex(library, "snnjax::LifScan<" + p.instance() + ">");
   p.setCommon(vertex, {"bias", "decay", "gain", "threshold"});
   vertex.edge("membranes", p.history()).edge("counts", std::vector<float>(kBatch * p.n)).state("keep_history", true);
-  vertex.edge("v", std::vector<float>(kBatch * p.n)).state("num_steps", 1U);
+  setOffered(vertex.state("num_steps", 1U), p, kBatch);
   if (p.kind.second) {
-    vertex.edge("w", p.history()).edge("raise", std::vector<float>(kBatch * p.n)).state("keep_second", true);
+    vertex.edge("w", p.history()).state("keep_second", true);
     vertex.state("raises", p.kind.raises);
   }
   States all;
-  all.selectable.resize(p.current.size());
+  const unsigned pairs = (p.n + 1) / 2;
+  all.offered.resize(p.current.size());
+  all.marks.resize(kBatch * kSteps * pairs);
   for (unsigned t = 0; t < kSteps; ++t) {
     vertex.edge("current", stepOf(p.current, t, p.n)).edge("block", std::vector<unsigned>{t}).run();
-    const auto v = vertex.get<float>("v");
-    for (unsigned i = 0; i < v.size(); ++i) all.selectable[(i / p.n * kSteps + t) * p.n + i % p.n] = v[i];
+    const auto offered = vertex.get<float>("offered");
+    const auto marks = vertex.get<unsigned>("marks");
+    for (unsigned i = 0; i < offered.size(); ++i) all.offered[(i / p.n * kSteps + t) * p.n + i % p.n] = offered[i];
+    for (unsigned i = 0; i < marks.size(); ++i) all.marks[(i / pairs * kSteps + t) * pairs + i % pairs] = marks[i];
   }
   all.v = vertex.get<float>("membranes");
   if (p.kind.second) all.w = vertex.get<float>("w");
@@ -37,7 +42,11 @@ void checkMembranes(const Problem& p, const States& states) {
     const float u = p.kind.reset == 0 && fires ? before - threshold : p.kind.reset == 1 && fires ? 0.0f : before;
     const float after = 0.5f * u + 0.25f * (p.current[i] + p.constants.at("bias")[j]);
     CHECK_EQUAL(states.v[at + kBatch * p.n], t < kLengths[b] ? after : before);
-    CHECK_EQUAL(states.selectable[i], t < kLengths[b] ? after : -INFINITY);
+    CHECK_EQUAL(states.offered[i], t < kLengths[b] ? after : before);
+    const unsigned marks = states.marks[(b * kSteps + t) * ((p.n + 1) / 2) + j / 2] << j % snnjax::kMarked;
+    const bool inside = t < kLengths[b];
+    CHECK_EQUAL(marks >> 31, inside && after > threshold ? 1 : 0);
+    CHECK_EQUAL(marks >> (31 - snnjax::kMarked) & 1, inside && after > p.constants.at("bias")[j] ? 1 : 0);
   }
 }
 
@@ -47,7 +56,8 @@ void testForward(const ipu_model::CodeletLibrary& library, const Problem& p) {
   CHECK(scan.v == step.v);
   CHECK(scan.w == step.w);
   CHECK(scan.counts == step.counts);
-  CHECK(scan.selectable == step.selectable);
+  CHECK(scan.offered == step.offered);
+  CHECK(scan.marks == step.marks);
 }
 
 void testBackward(const ipu_model::CodeletLibrary& library, const Problem& p, bool learns) {
@@ -126,14 +136,17 @@ void testReadout(const ipu_model::CodeletLibrary& library, unsigned n) {
 void testCost(const ipu_model::CodeletLibrary& library) {
   const auto cyclesOf = [&](unsigned n) {
     Alone vertex(library, "snnjax::LifScan<false>");
-    for (const char* name : {"bias", "decay", "gain", "threshold"}) vertex.edge(name, std::vector<float>(n));
+    for (const char* name : {"bias", "decay", "gain", "threshold", "second_threshold"}) {
+      vertex.edge(name, std::vector<float>(n));
+    }
     vertex.edge("lengths", std::vector<unsigned>{kSteps})
         .edge("block", std::vector<unsigned>{0})
         .state("num_steps", kSteps)
         .state("batch", 1U)
         .state("neurons", n);
     vertex.edge("current", std::vector<float>(kSteps * n)).edge("membranes", std::vector<float>((kSteps + 1) * n));
-    vertex.edge("counts", std::vector<float>(n)).edge("v", std::vector<float>(kSteps * n)).state("keep_history", true);
+    vertex.edge("counts", std::vector<float>(n)).edge("offered", std::vector<float>(kSteps * n));
+    vertex.edge("marks", std::vector<unsigned>(kSteps * n)).state("offered_stride", n).state("keep_history", true);
     return vertex.state("reset", static_cast<unsigned char>(0)).run().cycles();
   };
   CHECK_EQUAL(cyclesOf(12), cyclesOf(2));

@@ -60,28 +60,37 @@ struct Problem {
 };
 
 struct States {
-  std::vector<float> v, w, counts, selectable;
+  std::vector<float> v, w, counts, offered;
+  std::vector<unsigned> marks;
 };
+
+// What a vertex that advances neurons offers in so many rows.
+inline void setOffered(Alone& vertex, const Problem& p, unsigned rows) {
+  vertex.edge("offered", std::vector<float>(rows * p.n)).state("offered_stride", p.n);
+  vertex.edge("second_threshold", p.constants.at("bias")).edge("marks", std::vector<unsigned>(rows * ((p.n + 1) / 2)));
+}
 
 inline States scanned(const ipu_model::CodeletLibrary& library, const Problem& p) {
   Alone vertex(library, "snnjax::LifScan<" + p.instance() + ">");
   p.setCommon(vertex, {"bias", "decay", "gain", "threshold"});
   vertex.edge("current", p.current).edge("membranes", p.history()).edge("counts", std::vector<float>(kBatch * p.n));
-  vertex.edge("v", std::vector<float>(p.current.size())).state("keep_history", true);
+  setOffered(vertex.state("keep_history", true), p, kBatch * kSteps);
   if (p.kind.second) {
-    vertex.edge("w", p.history()).edge("raise", std::vector<float>(p.current.size())).state("keep_second", true);
+    vertex.edge("w", p.history()).state("keep_second", true);
     vertex.state("raises", p.kind.raises);
   }
   vertex.run(p.n % 4 == 0);
   return {vertex.get<float>("membranes"), p.kind.second ? vertex.get<float>("w") : std::vector<float>(),
-          vertex.get<float>("counts"), vertex.get<float>("v")};
+          vertex.get<float>("counts"), vertex.get<float>("offered"), vertex.get<unsigned>("marks")};
 }
 
 // The gradient codelet of all steps, or of one, with what they have in common.
 inline std::vector<std::string> setGradient(Alone& vertex, const Problem& p, const States& states, bool learns) {
   Draw draw(5);
   p.setCommon(vertex, {"decay", "gain", "threshold"});
-  vertex.edge("second_threshold", p.constants.at("bias")).edge("g_counts", draw.row(kBatch * p.n));
+  std::vector<float> g_counts = draw.row(kBatch * p.n);
+  g_counts[0] = g_counts[1] = 0.0f;  // of a pair
+  vertex.edge("second_threshold", p.constants.at("bias")).edge("g_counts", g_counts);
   vertex.edge("membranes", states.v).edge("g_v", std::vector<float>(kBatch * p.n));
   vertex.edge("g_last", draw.row(kBatch * p.n)).edge("g_bias", std::vector<float>(kBatch * p.n));
   vertex.state("surrogate", p.kind.surrogate).state("detach_reset", p.kind.detach).state("slope", 2.0f);

@@ -1,8 +1,6 @@
 // The codelets of lif_network for neurons with a second state, each alone against the equations of
 // snnjax/ops/_lif_network/layer.py. What they share with plain LIF (lists, lengths, time) the tests of that hold.
 #include "kernels/alone.hpp"
-#include "kernels/lists/lists.hpp"
-#include "poplar_kernels/lists/select_spikes_cycles.hpp"
 #include "poplar_kernels/network/lif_network_state_cycles.hpp"
 
 namespace {
@@ -91,8 +89,9 @@ void connectForward(Alone& vertex, const Problem& p, bool keep) {
   vertex.edge("bias", p.bias).edge("decay", p.constants.decay).edge("gain", p.constants.gain);
   vertex.edge("threshold", p.constants.threshold).edge("lengths", p.lengths).edge("second", p.constants.second);
   vertex.edge("block", std::vector<unsigned>{kTime}).edge("membranes", p.v).edge("w", history(p.w));
-  vertex.edge("counts", std::vector<float>(row, 2.0f)).edge("v", std::vector<float>(row));
-  vertex.edge("raise", std::vector<float>(p.switches.raises ? row : 0, 9.0f));
+  vertex.edge("counts", std::vector<float>(row, 2.0f)).edge("offered", std::vector<float>(row));
+  vertex.edge("second_threshold", p.constants.second_threshold).state("offered_stride", p.n);
+  vertex.edge("marks", std::vector<unsigned>(kBatch * ((p.n + 1) / 2), 9));
   vertex.state("num_steps", 1U).state("batch", kBatch).state("neurons", p.n);
   vertex.state("reset", static_cast<unsigned char>(p.switches.reset)).state("keep_history", true);
   vertex.state("keep_second", keep).state("raises", p.switches.raises);
@@ -103,16 +102,20 @@ void checkForward(Alone& vertex, const Problem& p, const std::vector<float>& sum
   connectForward(vertex, p, keep);
   vertex.run(p.n % 2 == 0);
   const auto membranes = vertex.get<float>("membranes"), counts = vertex.get<float>("counts"),
-             v = vertex.get<float>("v"), w = vertex.get<float>("w"), raise = vertex.get<float>("raise");
+             offered = vertex.get<float>("offered"), w = vertex.get<float>("w");
+  const auto marks = vertex.get<unsigned>("marks");
   const unsigned row = kBatch * p.n;
   for (unsigned i = 0; i < row; ++i) {
     const States old = p.at(kTime, i), stepped = p.next(old, i, sum[i] + p.bias[i % p.n]);
     const States expected = p.inside(i) ? stepped : old;
     CHECK_EQUAL(membranes[(kTime + 1) * row + i], expected.v);
     CHECK_EQUAL(w[keep ? (kTime + 1) * row + i : i], expected.w);
-    CHECK_EQUAL(v[i], p.inside(i) ? expected.v : -INFINITY);
+    CHECK_EQUAL(offered[i], expected.v);
     CHECK_EQUAL(counts[i], 2.0 + (p.inside(i) ? p.spike(expected, i) : 0.0));
-    if (p.switches.raises && p.inside(i)) CHECK_EQUAL(1.0 + raise[i], p.threshold(expected, i));
+    const unsigned j = i % p.n, own = marks[i / p.n * ((p.n + 1) / 2) + j / 2] << j % snnjax::kMarked;
+    const bool fires = p.spike(expected, i) > 0, is_near = expected.v > p.threshold(expected, i) - 0.5;
+    CHECK_EQUAL(own & snnjax::kFirstMark, p.inside(i) && fires ? snnjax::kFirstMark : 0);
+    CHECK_EQUAL(own << snnjax::kMarked & snnjax::kFirstMark, p.inside(i) && is_near ? snnjax::kFirstMark : 0);
   }
 }
 
@@ -299,45 +302,13 @@ void testLast(const ipu_model::CodeletLibrary& library, unsigned n) {
   }
 }
 
-// Raising both thresholds lists what lowering the membranes by as much would; what is listed keeps its membrane.
-void testCandidates(const ipu_model::CodeletLibrary& library, unsigned columns) {
-  constexpr unsigned kNeurons = 24, kRows = 5, kSlots = 4, kItems = kRows * snnjax::kShares,
-                     kStrideOut = kHeader + kSlots;
-  Draw draw(columns);
-  const auto v = draw.row(kRows * kNeurons), raise = draw.row(kRows * kNeurons);
-  std::vector<float> lowered(v);
-  for (unsigned i = 0; i < lowered.size(); ++i) lowered[i] -= raise[i];
-  const auto run = [&](Alone& vertex, const std::vector<float>& membranes) {
-    vertex.edge("v", membranes).edge("threshold", std::vector<float>(kNeurons, 1.0f));
-    vertex.edge("least", std::vector<float>(kNeurons, 0.5f));
-    vertex.edge("lists", std::vector<unsigned short>(kItems * kStrideOut, 7)).zeros("membranes", kItems * kSlots);
-    vertex.state("rows", kRows).state("neurons", kNeurons).state("columns", columns).run();
-    return vertex.get<unsigned short>("lists");
-  };
-  Alone raised(library, "snnjax::SelectCandidates<unsigned short,true>");
-  Alone plain(library, "snnjax::SelectCandidates<unsigned short,false>");
-  const auto lists = run(raised.edge("raise", raise), v);
-  CHECK(lists == run(plain, lowered));
-  CHECK(raised.cycles() > plain.cycles());
-  const auto membranes = raised.get<float>("membranes");
-  for (unsigned item = 0; item < kItems; ++item) {  // spikes from the first slot on, the others from the last one back
-    const auto* const record = &lists[item * kStrideOut];
-    for (unsigned slot = 0; slot < kSlots; ++slot) {
-      if (slot >= record[0] && slot < kSlots - (record[1] - record[0])) continue;
-      const unsigned id = record[kHeader + slot], b = item / snnjax::kShares;
-      CHECK_EQUAL(membranes[item * kSlots + slot], v[(id / columns * kRows + b) * columns + id % columns]);
-    }
-  }
-}
-
 // Figures that a reader can count.
 using namespace snnjax::cycles;
-static_assert(advanceSecond(false) == 16 && advanceSecond(true) == 16 + 5);
+static_assert(advanceSecond(false) == 15 && advanceSecond(true) == 15 + 4);
 static_assert(secondGradient(false) == 18 && secondGradient(true) == 18 + 7);
 static_assert(kSecondConstantsGradient == 8 + 6 + 10 + 4 + 18);
 static_assert(firstSecondGradient({snnjax::None, snnjax::Boxcar, true}) == 9 + 1 + 3 + 7 + 6);
 static_assert(kLastSecondGradient == 10);
-static_assert(walkOf({30, 4, 1, 1, true}) == walkOf({30, 4, 1, 1}) + 31 * 2 + 4 * 4);
 
 // The second state costs something in each pair, more where it raises thresholds, and grows with the neurons.
 void testCosts(const ipu_model::CodeletLibrary& library) {
@@ -368,7 +339,6 @@ int main(int argc, char** argv) {
       }
       testLast(library, n);
     }
-    for (unsigned columns : {2U, 4U, 3U}) testCandidates(library, columns);
     testCosts(library);
   });
 }

@@ -1,4 +1,4 @@
-// Dense rows of lists, and lists of dense inputs.
+// Dense rows of lists, their masks, and lists of dense inputs.
 #include "kernels/alone.hpp"
 #include "kernels/lists/lists.hpp"
 
@@ -22,6 +22,34 @@ void testDisorder(const ipu_model::CodeletLibrary& library) {
   scatter.edge("row", std::vector<float>(kBatch * kInputs)).state("rows", kBatch).state("stride", kStride);
   scatter.state("capacity", kCapacity).state("columns", 4U).state("num_neurons", kInputs).run();
   scatter.get<float>("row");
+  Alone mask(library, "snnjax::MaskLists<unsigned short>");
+  mask.edge("list", lists).edge("masks", std::vector<unsigned>(kBatch * 10)).state("rows", kBatch);
+  mask.state("stride", kStride).state("capacity", kCapacity).state("columns", 4U).state("blocks", 10U);
+  mask.state("num_neurons", kInputs).run().get<unsigned>("masks");
+}
+
+// A bit for each listed neuron, and one for each spike; blocks may hold more neurons than there are.
+void testMasks(const ipu_model::CodeletLibrary& library, unsigned rows, unsigned columns) {
+  const unsigned blocks = kInputs / columns + 1, words = snnjax::markWords(columns);
+  Draw draw(columns + 50U);
+  const auto lists = hostileLists<unsigned short>(draw, rows, kStride, kCapacity, kInputs);
+  std::vector<unsigned> expected(blocks * words * rows);
+  for (unsigned b = 0; b < rows; ++b) {
+    const auto mark = [&](const std::vector<unsigned>& ids, unsigned bits) {
+      for (const unsigned id : ids) {
+        if (id >= kInputs) continue;
+        const unsigned column = id % columns;
+        expected[(id / columns * words + column / 16) * rows + b] |= bits >> column % 16;
+      }
+    };
+    mark(listedOf(lists, b, kStride, kCapacity), 1U << 15);
+    mark(spikesOf(lists, b, kStride, kCapacity), 1U << 31);
+  }
+  Alone vertex(library, "snnjax::MaskLists<unsigned short>");
+  vertex.edge("list", lists).edge("masks", std::vector<unsigned>(expected.size(), 9U)).state("rows", rows);
+  vertex.state("stride", kStride).state("capacity", kCapacity).state("columns", columns).state("blocks", blocks);
+  vertex.state("num_neurons", kInputs).run();
+  CHECK(vertex.get<unsigned>("masks") == expected);
 }
 
 void testScatter(const ipu_model::CodeletLibrary& library, unsigned rows, unsigned columns) {
@@ -82,6 +110,7 @@ int main(int argc, char** argv) {
     testScatter(library, 1, 5);
     testScatter(library, 3, 2);
     testScatter(library, 8, 4);
+    for (unsigned columns : {2U, 6U, 18U, 40U}) testMasks(library, columns == 6 ? 1 : 7, columns);
     for (unsigned inputs : {1U, 6U, 31U}) testListInputs(library, inputs);
     testDisorder(library);
   });

@@ -17,7 +17,7 @@ from tests.golden.make_models import BATCH, CLASSES, STEPS, arrays_like, images
 from tests.ops.common import jit
 
 LARGE = (224, 224, 3)
-GOLDEN = json.loads((Path(__file__).parent / "golden" / "models.json").read_text())
+GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "models.json").read_text())
 # SpikingJelly's LIFNode().
 NODE = neurons.lif(
     0.5,

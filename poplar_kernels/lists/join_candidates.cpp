@@ -1,0 +1,206 @@
+// Capped lists from the candidates of their rows, which six workers have listed: first who stays where there are too
+// many, by the fair rule, then the list. The result does not depend on how a row is divided.
+#include <cstring>
+
+#include "../fields.hpp"
+#include "candidates.hpp"
+#include "selection.hpp"
+
+namespace snnjax {
+
+// Of each row the cuts of its list, how many candidates of each part they keep, and how many spikes there are.
+template <class Id>
+class CutCandidates : public poplar::MultiVertex {
+ public:
+  // Candidates of one row that fit on a worker's stack.
+  static constexpr unsigned kMostGathered = 128;
+
+  In<Id> lists;             // [rows, workers, listStride(slots)], of Part; the slots are those of a share
+  In<float> membranes;      // [rows, workers, slots], of Part
+  Out<unsigned> cuts;       // [rows, kCutWords]
+  Out<unsigned> kept;       // [rows, kKeptWords]
+  InOut<unsigned> dropped;  // [rows], spikes that find no slot are added
+  unsigned rows, capacity, num_neurons;
+
+  bool compute(unsigned worker) {
+    for (unsigned row = 0; row < rows; ++row) {
+      const Counts found = parts().count(row), stay = found.cappedTo(capacity);
+      keep({row, worker, true, found.spikes, stay.spikes});
+      keep({row, worker, false, found.near, stay.near});
+      if (worker > 0) continue;
+      kept[row * kKeptWords + 2 * kShares] = found.spikes;
+      dropped[row] += found.spikes - stay.spikes;
+    }
+    return true;
+  }
+
+  Parts<Id> parts() const { return {&lists[0], &membranes[0], neuronsOfShare(num_neurons)}; }
+
+  // The cut of the spikes, or of the others. If there are few, their membranes are first gathered on the worker's
+  // stack, so the search passes over the parts once.
+  Cut cutOf(unsigned row, bool spikes, unsigned found, unsigned stay) const {
+    const auto forEach = [&](auto&& body) {
+      for (unsigned p = 0; p < kShares; ++p) parts().of(row, p).forEach(spikes, body);
+    };
+    if (found > kMostGathered) {
+      const auto countAbove = [&](float bound) {
+        unsigned above = 0;
+        for (unsigned p = 0; p < kShares; ++p) {
+          const Part<Id> part = parts().of(row, p);
+          const unsigned first = part.firstSlot(spikes);
+          above += numAbove(part.membranes + first, part.count(spikes), first % 2 == 0, bound);
+        }
+        return above;
+      };
+      return findCut(found, stay, extremesOf(forEach), countAbove, forEach);
+    }
+    alignas(8) float v[kMostGathered];
+    unsigned gathered = 0;
+    Extremes extremes;
+    forEach([&](float membrane, unsigned) {
+      extremes.add(membrane);
+      v[gathered++] = membrane;
+    });
+    return findCut(found, stay, extremes, [&](float bound) { return numAbove(v, gathered, true, bound); }, forEach);
+  }
+
+ private:
+  struct Task {
+    unsigned row, worker;
+    bool spikes;
+    unsigned found, stay;
+  };
+
+  void keep(Task task) {
+    const Part<Id> own = parts().of(task.row, task.worker);
+    unsigned& count = kept[task.row * kKeptWords + (task.spikes ? 0 : kShares) + task.worker];
+    Limit limit = task.stay == 0 ? Limit::none() : Limit::all();
+    count = task.stay == 0 ? 0 : own.count(task.spikes);
+    if (task.stay != 0 && task.stay != task.found) {  // every worker searches
+      limit = Limit::of(cutOf(task.row, task.spikes, task.found, task.stay));
+      count = 0;
+      own.forEach(task.spikes, [&](float v, unsigned id) { count += limit.keeps(v, id) ? 1 : 0; });
+    }
+    if (task.worker == 0) limit.to(&cuts[task.row * kCutWords + (task.spikes ? 0 : 2)]);
+  }
+};
+
+// The list of each row, from its parts and what CutCandidates says of them. Each worker copies its own part, the
+// spikes and the others: runs of slots, one after the other.
+template <class Id>
+class JoinCandidates : public poplar::MultiVertex {
+ public:
+  In<Id> lists;         // as of CutCandidates
+  In<float> membranes;  // likewise
+  In<unsigned> cuts;    // [rows, kCutWords]
+  In<unsigned> kept;    // [rows, kKeptWords]
+  Out<Id> list;         // [rows, stride], records
+  unsigned rows, stride, num_neurons;
+
+  static constexpr unsigned kRuns = 2 * kShares;
+
+  bool compute(unsigned worker) {
+    for (unsigned row = 0; row < rows; ++row) {
+      Id* const record = &list[row * stride];
+      unsigned slot = 0, spikes = 0;
+      for (unsigned run = 0; run < kRuns; slot += countOf(row, run), ++run) {
+        if (run == worker || run == kShares + worker) copy(row, run, slot);
+        if (run == kShares) spikes = slot;
+        if (worker == 0 && run > 0 && run < kShares) record[kStarts + run - 1] = static_cast<Id>(slot);
+      }
+      pad(record + kListHeader, slot, worker);
+      if (worker > 0) continue;
+      record[kKept] = static_cast<Id>(spikes);
+      record[kListed] = static_cast<Id>(slot);
+      record[kTrueSpikes] = static_cast<Id>(kept[row * kKeptWords + kRuns]);
+    }
+    return true;
+  }
+
+  unsigned countOf(unsigned row, unsigned run) const { return kept[row * kKeptWords + run]; }
+
+ private:
+  // The candidates of a run that stay, one after the other.
+  class Run {
+   public:
+    Run(const JoinCandidates& vertex, unsigned row, unsigned run)
+        : spikes_(run < kShares),
+          part_(Parts<Id>{&vertex.lists[0], &vertex.membranes[0], neuronsOfShare(vertex.num_neurons)}.of(
+              row, run % kShares)),
+          limit_(Limit::from(&vertex.cuts[row * kCutWords + (spikes_ ? 0 : 2)])) {}
+    unsigned next() {
+      while (k_ + 1 < part_.count(spikes_) && !limit_.keeps(part_.membrane(spikes_, k_), part_.id(spikes_, k_))) ++k_;
+      return part_.id(spikes_, k_++);
+    }
+
+   private:
+    bool spikes_;
+    Part<Id> part_;
+    Limit limit_;
+    unsigned k_ = 0;
+  };
+
+  // Stores go by words: one of two ids belongs to the run of the first.
+  void copy(unsigned row, unsigned run, unsigned slot) {
+    Id* const ids = &list[row * stride + kListHeader];
+    const unsigned last = slot + countOf(row, run);
+    Run own(*this, row, run);
+    if constexpr (kPerWord<Id> == 1) {
+      for (; slot < last; ++slot) ids[slot] = static_cast<Id>(own.next());
+    } else {
+      for (; slot < last; ++slot) {
+        const unsigned id = own.next();
+        if (slot % 2 == 1) continue;  // the word is of the run before
+        const unsigned second = ++slot < last ? own.next() : idAfter(row, run);
+        storeTwo(ids + slot - 1, id, second);
+      }
+    }
+  }
+
+  unsigned idAfter(unsigned row, unsigned run) const {
+    while (++run < kRuns) {
+      if (countOf(row, run) > 0) return Run(*this, row, run).next();
+    }
+    return num_neurons;
+  }
+
+  static void storeTwo(Id* to, unsigned first, unsigned second) {
+    const unsigned word = second << 16 | first;
+    std::memcpy(__builtin_assume_aligned(to, sizeof(word)), &word, sizeof(word));
+  }
+
+  // The slots from `listed` on; the second one of a word is written with the first.
+  void pad(Id* ids, unsigned listed, unsigned worker) {
+    const unsigned first = (listed + kPerWord<Id> - 1) / kPerWord<Id>, last = (stride - kListHeader) / kPerWord<Id>;
+    const Range own = quickShareOf(last - first, worker);
+    for (unsigned k = first + own.first; k < first + own.last; ++k) {
+      if constexpr (kPerWord<Id> == 1) {
+        ids[k] = static_cast<Id>(num_neurons);
+      } else {
+        storeTwo(ids + 2 * k, num_neurons, num_neurons);
+      }
+    }
+  }
+};
+
+// What all lists of a sample dropped.
+class SumDropped : public poplar::Vertex {
+ public:
+  In<unsigned> dropped;  // [count]
+  poplar::Output<unsigned> sum;
+  unsigned count;
+
+  bool compute() {
+    unsigned all = 0;
+    for (unsigned k = 0; k < count; ++k) all += dropped[k];
+    *sum = all;
+    return true;
+  }
+};
+
+template class CutCandidates<unsigned short>;
+template class CutCandidates<int>;
+template class JoinCandidates<unsigned short>;
+template class JoinCandidates<int>;
+
+}  // namespace snnjax

@@ -1,0 +1,101 @@
+// What the codelets of join_candidates.cpp cost a worker: the candidates of a row, and where there are too many, the
+// passes that the search for the last of them takes.
+#pragma once
+
+#include <concepts>
+
+#include "../issue_slots.hpp"
+#include "candidates.hpp"
+#include "selection.hpp"
+
+namespace snnjax {
+
+template <class Id>
+class CutCandidates;
+template <class Id>
+class JoinCandidates;
+class SumDropped;
+
+namespace cycles {
+
+// One at the bound of a cut: two products and five other steps of the hash, its comparison with the branch, the
+// count 3.
+constexpr Slots kHashed = 12;
+// A part: pointers moved on 2, two loads of its counts with their bounds 4, their difference, the test, the loop 2.
+// A candidate of it that is gathered: load, store, branch; its extremes: the same. One that is compared alone: load,
+// comparison, its result, branch, loop.
+constexpr Slots kPart = 10, kGathered = 3, kCompared = 5;
+// Four neighbours that are compared with a bound: two loads, the branch; two comparisons, masks and sums, of which
+// three find a bundle. Around such a pass: the next bound 6, the tests of what it gave 6, a pair that is left over 4,
+// sums 2.
+constexpr Slots kFourAbove = 7, kPass = 18;
+// Of both kinds: what stays 5; own part, tests, the count and its store 10. The first worker: both cuts 4, their
+// addresses 4, spikes and dropped ones 5.
+constexpr Slots kKinds = 5 + 2 * 10, kCuts = 13;
+// The search for the cut of `candidates`. Gathered ones are stored first, and the search then does not touch the parts.
+struct ListSearch {
+  Slots candidates, counts, tie_passes, ties;
+  bool gathered;
+};
+
+constexpr Slots searchLists(ListSearch search) {
+  const Slots parts = kShares * kPart, count = search.candidates / 4 * kFourAbove;
+  const Slots tie_pass = kPass + parts + search.candidates * kCompared + search.ties * kHashed;
+  return parts + search.candidates * kGathered + search.counts * (kPass + (search.gathered ? 0 : parts) + count) +
+         search.tie_passes * tie_pass;
+}
+
+// JoinCandidates. A run: its count, the next slot, whether it is own 4, the loop 2. One that is copied: its part, cut
+// and bounds 16, the one after it 8. A candidate of it: load of its membrane, comparison, its result, branch; whether
+// it is the last 2; id 1; of two in a word the slot's test, both in one, store and loop 6. Pads: a word its store and
+// branch.
+constexpr Slots kRunOfList = 8, kCopiedRun = 24, kOfRun = 10, kPads = 14;
+
+constexpr Slots joinRow(Slots own, Slots pads) {
+  return 2 * kShares * kRunOfList + 2 * kCopiedRun + own * kOfRun + kPads + pads * 2;
+}
+// The first worker's header.
+constexpr Slots header(unsigned id_bytes) { return 4 + kListHeader * store(id_bytes); }
+
+}  // namespace cycles
+
+template <class Id>
+std::uint64_t workerCycles(const CutCandidates<Id>& vertex, unsigned worker) {
+  using namespace cycles;
+  Slots slots = entry(8, false);
+  for (unsigned row = 0; row < vertex.rows; ++row) {
+    const Counts found = vertex.parts().count(row), stay = found.cappedTo(vertex.capacity);
+    const auto kind = [&](bool spikes, unsigned all, unsigned staying) -> Slots {
+      if (staying == 0 || staying == all) return 0;
+      const Cut cut = vertex.cutOf(row, spikes, all, staying);
+      return searchLists({all, cut.counts, cut.tie_passes, cut.ties, all <= vertex.kMostGathered}) +
+             vertex.parts().of(row, worker).count(spikes) * kCompared;
+    };
+    slots += kShares * kPart + kKinds + (worker == 0 ? kCuts : 0) + kind(true, found.spikes, stay.spikes) +
+             kind(false, found.near, stay.near);
+  }
+  return slots;
+}
+
+template <class Id>
+std::uint64_t workerCycles(const JoinCandidates<Id>& vertex, unsigned worker) {
+  using namespace cycles;
+  Slots slots = entry(8, false);
+  for (unsigned row = 0; row < vertex.rows; ++row) {
+    unsigned listed = 0;
+    for (unsigned run = 0; run < vertex.kRuns; ++run) listed += vertex.countOf(row, run);
+    const unsigned words = (vertex.stride - kListHeader) / kPerWord<Id>,
+                   used = (listed + kPerWord<Id> - 1) / kPerWord<Id>;
+    const Range pads = quickShareOf(words - smaller(words, used), worker);
+    slots += joinRow(vertex.countOf(row, worker) + vertex.countOf(row, kShares + worker), pads.last - pads.first) +
+             (worker == 0 ? header(sizeof(Id)) : 0);
+  }
+  return slots;
+}
+
+// A number's load, sum and branch.
+std::uint64_t workerCycles(const std::same_as<SumDropped> auto& vertex, unsigned) {
+  return cycles::kCall + 3 + 2 + cycles::Slots{3} * vertex.count;
+}
+
+}  // namespace snnjax

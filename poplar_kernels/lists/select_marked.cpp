@@ -1,0 +1,105 @@
+// From marks to the candidates of capped lists: neurons mark whom a list may name (conventions.hpp), so that a list's
+// home passes over all others, sixteen at a time.
+#include "../fields.hpp"
+#include "../numbers.hpp"
+#include "candidates.hpp"
+
+namespace snnjax {
+
+// Joins the marks of pairs of neurons, behind the membranes that their tile offers. Workers share rows.
+class PackMarks : public poplar::MultiVertex {
+ public:
+  In<unsigned> marks;    // [rows, pairs], of NeuronRun (network/neuron_rows.hpp)
+  InOut<float> offered;  // [rows, stride], membranes of the neurons; the words behind them are written
+  unsigned rows, neurons, stride;
+
+  bool compute(unsigned worker) {
+    switch ((neurons + 1) / 2) {  // few pairs without a loop
+      case 1: return pack<1>(worker);
+      case 2: return pack<2>(worker);
+      case 3: return pack<3>(worker);
+      case 4: return pack<4>(worker);
+      default: return packAll(worker);
+    }
+  }
+
+ private:
+  void store(unsigned row, unsigned k, unsigned word) { offered[row * stride + neurons + k] = bitsOf<float>(word); }
+
+  template <unsigned kPairs>
+  bool pack(unsigned worker) {
+    for (unsigned row = worker; row < rows; row += numWorkers()) {
+      unsigned word = 0;
+      for (unsigned pair = 0; pair < kPairs; ++pair) word |= marks[row * kPairs + pair];
+      store(row, 0, word);
+    }
+    return true;
+  }
+
+  bool packAll(unsigned worker) {
+    const unsigned pairs = (neurons + 1) / 2;
+    for (unsigned row = worker; row < rows; row += numWorkers()) {
+      for (unsigned first = 0; first < pairs; first += kMarked / 2) {
+        unsigned word = 0;
+        for (unsigned pair = first; pair < smaller(first + kMarked / 2, pairs); ++pair) {
+          word |= marks[row * pairs + pair];
+        }
+        store(row, first / (kMarked / 2), word);
+      }
+    }
+    return true;
+  }
+};
+
+// The candidates of rows at their home, from what tiles offer. Each worker lists its share of the neurons.
+template <class Id>
+class SelectMarked : public poplar::MultiVertex {
+ public:
+  In<float> offered;     // [blocks, rows, stride], of PackMarks
+  Out<Id> lists;         // [rows, workers, listStride(slots)], of Part; the slots are those of a share
+  Out<float> membranes;  // [rows, workers, slots], of Part
+  unsigned rows, neurons;
+  unsigned columns, stride;  // of a block; the last one may hold more than `neurons`
+  // A share of the neurons is so many whole blocks, and so many columns of one more.
+  unsigned share_blocks, share_columns;
+
+  bool compute(unsigned worker) {
+    for (unsigned row = 0; row < rows; ++row) {
+      PartWriter<Id> part(&lists[0], &membranes[0], neuronsOfShare(neurons), row, worker);
+      forEachWord(row, worker, [&](unsigned word, unsigned first, const float* v, Range own) {
+        for (unsigned left = (word | word << kMarked) & kMarksOfSpikes; left != 0;) {
+          const auto i = static_cast<unsigned>(__builtin_clz(left));
+          left &= ~(kFirstMark >> i);
+          if (first + i - own.first >= own.last - own.first) continue;  // of another share
+          part.add(first + i, v[i], (word << i & kFirstMark) != 0);
+        }
+      });
+      part.finish();
+    }
+    return true;
+  }
+
+  // Calls body(word, first neuron, its membrane, own neurons) for the words that mark any neuron.
+  template <class Body>
+  void forEachWord(unsigned row, unsigned worker, Body&& body) const {
+    const Range own = neuronsOfWorker(neurons, worker);
+    unsigned block = worker * share_blocks, before = worker * share_columns;
+    for (; before >= columns; before -= columns) ++block;
+    const float* at = &offered[(block * rows + row) * stride];
+    for (unsigned first = own.first - before; first < own.last; first += columns, at += rows * stride) {
+      if (columns <= kMarked) {  // no loop over words
+        const auto word = bitsOf<unsigned>(at[columns]);
+        if (word != 0) body(word, first, at, own);
+        continue;
+      }
+      for (unsigned k = 0; k < columns; k += kMarked) {
+        const auto word = bitsOf<unsigned>(at[columns + k / kMarked]);
+        if (word != 0) body(word, first + k, at + k, own);
+      }
+    }
+  }
+};
+
+template class SelectMarked<unsigned short>;
+
+}  // namespace snnjax

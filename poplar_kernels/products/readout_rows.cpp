@@ -1,0 +1,73 @@
+// lif_network, backward: a narrow readout on the tiles of the neurons that it reads. Masks (conventions.hpp) say who is
+// listed, and who is kept, in each row; the gradients of the readout's currents come in parts of its columns.
+#include "../fields.hpp"
+#include "../lists/masks.hpp"
+#include "../numbers.hpp"
+
+namespace snnjax {
+
+// g_spikes[row, j] = <weights[j], g_current[row]> where neuron j is listed, else 0; and g_weights[j] += g_current[row]
+// where it is kept. Workers share rows, and have sums of their own.
+template <class W>
+class ReadoutGradient : public poplar::MultiVertex {
+ public:
+  In<unsigned> masks;      // [markWords(neurons), rows]
+  In<W> weights;           // [parts, readable, columns], of own neurons
+  In<float> g_current;     // [parts, rows, columns]
+  Out<float> g_spikes;     // [rows, neurons]
+  InOut<float> g_weights;  // [workers, parts, readable, columns]
+  unsigned rows, neurons;  // the last neurons may be to spare:
+  unsigned readable;       // only these have weights
+  unsigned parts, columns;
+
+  bool compute(unsigned worker) {
+    for (unsigned row = worker; row < rows; row += numWorkers()) {
+      float* const to = &g_spikes[row * neurons];
+      forEachNumber(neurons, [&](unsigned j, auto numbers) { numbers.store(to + j, numbers.fill(0.0f)); });
+      for (unsigned word = 0; word < markWords(neurons); ++word) {
+        const unsigned mask = masks[word * rows + row], first = word * kMarked;
+        if (mask == 0) continue;
+        forEachMark(listedOf(mask, readable, word), [&](unsigned i) { to[first + i] = dot(row, first + i); });
+        forEachMark(keptOf(mask, readable, word), [&](unsigned i) { add(row, first + i, worker); });
+      }
+    }
+    return true;
+  }
+
+ private:
+  // Even and odd columns are summed apart and added at the end, as two lanes would.
+  float dot(unsigned row, unsigned j) const {
+    const W* own = &weights[j * columns];
+    const float* other = &g_current[row * columns];
+#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
+    if (columns % 2 == 0) {
+      using Of = Numbers<float2>;
+      float2 sums = Of::fill(0.0f);
+      for (unsigned p = 0; p < parts; ++p, own += readable * columns, other += rows * columns) {
+        for (unsigned i = 0; i < columns; i += 2) sums += Of::load(own + i) * Of::load(other + i);
+      }
+      return sums[0] + sums[1];
+    }
+#endif
+    float sums[2] = {0.0f, 0.0f};
+    for (unsigned p = 0; p < parts; ++p, own += readable * columns, other += rows * columns) {
+      for (unsigned i = 0; i < columns; ++i) sums[i % 2] += toFloat(own[i]) * other[i];
+    }
+    return sums[0] + sums[1];
+  }
+
+  void add(unsigned row, unsigned j, unsigned worker) {
+    float* own = &g_weights[(worker * parts * readable + j) * columns];
+    const float* other = &g_current[row * columns];
+    for (unsigned p = 0; p < parts; ++p, own += readable * columns, other += rows * columns) {
+      forEachNumber(columns, [&](unsigned i, auto numbers) {
+        numbers.store(own + i, numbers.load(own + i) + numbers.load(other + i));
+      });
+    }
+  }
+};
+
+template class ReadoutGradient<float>;
+template class ReadoutGradient<half>;
+
+}  // namespace snnjax

@@ -1,0 +1,179 @@
+// The gradient of weights gathered by input. A tile of a block of neurons takes a part of the inputs, hears the
+// gradients of the currents of all groups, and adds up the rows in which each input fires: nothing is summed over
+// groups.
+#include <algorithm>
+#include <poputil/VertexTemplates.hpp>
+
+#include "builders/network/rows.hpp"
+
+namespace snnjax::builders {
+namespace {
+
+using poplar::Tensor;
+using poplar::UNSIGNED_INT;
+using poplar::program::Execute;
+using poplar::program::RepeatWhileTrue;
+using poplar::program::Sequence;
+using poputil::templateVertex;
+
+constexpr unsigned kBits = 32;  // of a word
+
+class GatheredGradient {
+ public:
+  GatheredGradient(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l, bool own)
+      : graph_(graph),
+        plan_(plan),
+        l_(l),
+        own_(own),
+        rows_(plan.blockRows()),
+        words_(ceilDivide(rows_, kBits)),
+        level_(graph, plan.num_tiles, 0, name("level")) {}
+
+  // Lists of layers name nobody twice; a user's events may, and are gone through again then.
+  Sequence add(const Tensor& lists, const Tensor& g_current, const Tensor& g_weights) {
+    addMasks(lists);
+    addTurned();
+    addRecords();
+    addSums(g_current, g_weights);
+    const poplar::ComputeSet next = graph_.addComputeSet(name("level"));
+    level_.advance(graph_, next, 0, plan_.num_tiles, 1);
+    Sequence program({level_.reset(), once_});
+    if (!NetworkPlan::isMade(listNumber()))
+      program.add(RepeatWhileTrue(Sequence(), any_, Sequence({Execute(next), once_})));
+    return program;
+  }
+
+ private:
+  const LayerPlan& layer() const { return plan_.layers[l_]; }
+  // Of the list that names the rows of the weights: what the layer reads, or fires.
+  std::size_t listNumber() const { return own_ ? l_ + 1 : l_; }
+  unsigned inputs() const { return plan_.lists[listNumber()].num_neurons; }
+  std::string name(const char* what) const {
+    return "backward/" + std::string(own_ ? "own_" : "") + what + std::to_string(l_);
+  }
+  poplar::ComputeSet addSet(const char* what) {
+    const poplar::ComputeSet set = graph_.addComputeSet(name(what));
+    once_.add(Execute(set));
+    return set;
+  }
+
+  // At the homes, a bit for each input: [words of a row, rows].
+  void addMasks(const Tensor& lists) {
+    const ListPlan& list = plan_.lists[listNumber()];
+    const unsigned words = ceilDivide(inputs(), kBits);
+    const Tensor masks = addAtHomes(graph_, UNSIGNED_INT, list.homes, words, name("masks"));
+    more_ = graph_.addVariable(UNSIGNED_INT, {list.homes.size()}, name("more"));
+    const poplar::ComputeSet set = addSet("masks");
+    std::vector<Tensor> rows;
+    for (std::size_t h = 0; h < list.homes.size(); ++h) {
+      const Home& home = list.homes[h];
+      graph_.setTileMapping(more_[h], home.tile);
+      rows.push_back(rowsOf(masks, home).flatten().reshape({words, home.rows}));
+      addVertex(
+          graph_, set, templateVertex("snnjax::MaskSpikes", poplar::UNSIGNED_SHORT), home.tile,
+          {{"list", rowsOf(lists, home)}, {"masks", rows.back()}, {"more", more_[h]}, {"level", level_.at(home.tile)}},
+          {{"rows", home.rows},
+           {"stride", list.stride},
+           {"capacity", list.capacity},
+           {"words", words},
+           {"num_inputs", inputs()}});
+    }
+    masks_ = poplar::concat(rows, 1);
+    if (own_) masks_ = ofStepBefore(masks_);
+  }
+
+  // Of rows [batch, block_steps]: before the first step nobody fires.
+  Tensor ofStepBefore(const Tensor& masks) {
+    const std::size_t batch = plan_.options.batch, steps = plan_.block_steps;
+    const Tensor none = graph_.addConstant(UNSIGNED_INT, {1, 1, 1}, 0U, name("none"));
+    graph_.setTileMapping(none, 0);
+    const Tensor first = none.broadcast(static_cast<unsigned>(masks.dim(0)), 0).broadcast(plan_.options.batch, 1);
+    const Tensor rows = masks.reshape({masks.dim(0), batch, steps}).slice(0, steps - 1, 2);
+    return poplar::concat(first, rows, 2).reshape({masks.dim(0), batch * steps});
+  }
+
+  void addAny(poplar::ComputeSet set, unsigned tile, const Tensor& in, const Tensor& any) {
+    graph_.setTileMapping(any, tile);
+    addVertex(graph_, set, templateVertex("snnjax::AnyWord", any.elementType()), tile, {{"in", in}, {"any", any}},
+              {{"count", static_cast<unsigned>(in.numElements())}});
+  }
+
+  // By input, a bit for each row: [inputs, words], in parts of 32 inputs and 32 rows over all tiles.
+  void addTurned() {
+    const poplar::ComputeSet set = addSet("turned");
+    const std::size_t blocks = masks_.dim(0), parts = blocks * words_;
+    const Tensor turned = graph_.addVariable(UNSIGNED_INT, {blocks, words_, kBits}, name("turned"));
+    for (std::size_t part = 0; part < parts; ++part) {
+      const std::size_t block = part / words_, word = part % words_;
+      const auto tile =
+          static_cast<unsigned>(parts <= plan_.num_tiles ? part * plan_.num_tiles / parts : part % plan_.num_tiles);
+      const std::size_t first = word * kBits, last = std::min<std::size_t>(rows_, first + kBits);
+      graph_.setTileMapping(turned[block][word], tile);
+      addVertex(graph_, set, "snnjax::TurnMasks", tile,
+                {{"masks", masks_[block].slice(first, last)}, {"turned", turned[block][word]}},
+                {{"rows", static_cast<unsigned>(last - first)}});
+    }
+    turned_ = turned.dimShuffle({0, 2, 1}).reshape({blocks * kBits, words_}).slice(0, inputs());
+    // In the same exchange, what homes say: some of them a tile.
+    for (std::size_t first = 0; first < more_.dim(0); first += kBits) {
+      const Tensor some = graph_.addVariable(UNSIGNED_INT, {1}, name("more"));
+      addAny(set, static_cast<unsigned>(first), more_.slice(first, std::min<std::size_t>(more_.dim(0), first + kBits)),
+             some[0]);
+      more_of_tiles_.push_back(some);
+    }
+  }
+
+  // By input, the rows in which it fires: [inputs, 1 + words], one for each worker of a tile: fewer messages.
+  void addRecords() {
+    const std::vector<Home> homes = spreadRows(inputs(), std::min(plan_.num_tiles, ceilDivide(inputs(), kShares)));
+    records_ = addAtHomes(graph_, UNSIGNED_INT, homes, 1 + words_, name("rows_of_inputs"));
+    const poplar::ComputeSet set = addSet("rows_of_inputs");
+    for (const Home& home : homes) {
+      addVertex(graph_, set, "snnjax::ListRows", home.tile,
+                {{"turned", rowsOf(turned_, home)}, {"records", rowsOf(records_, home)}},
+                {{"inputs", home.rows}, {"words", words_}});
+    }
+    any_ = graph_.addVariable(poplar::BOOL, {}, name("any"));
+    addAny(set, plan_.num_tiles - 1, poplar::concat(more_of_tiles_), any_);
+  }
+
+  // Each tile sums for its part of the inputs.
+  void addSums(const Tensor& g_current, const Tensor& g_weights) {
+    const poplar::ComputeSet set = addSet("weights");
+    const std::size_t columns = layer().tiles.columns;
+    forEachTile(plan_, l_, [&](const LayerTile& at) {
+      const Part part = partOf(layer(), inputs() * columns, at.group);
+      if (part.first == part.last) return;
+      const std::size_t first = part.first / columns, last = part.last / columns;
+      addVertex(graph_, set, "snnjax::GatherGradient", at.tile(),
+                {{"records", records_.slice(first, last)},
+                 {"g_current", g_current[at.block]},
+                 {"g_weights", g_weights[at.block].slice(part.first, part.last)},
+                 {"level", level_.at(at.tile())}},
+                {{"inputs", static_cast<unsigned>(last - first)},
+                 {"words", words_},
+                 {"rows", rows_},
+                 {"neurons", static_cast<unsigned>(columns)},
+                 {"always_adds", plan_.num_blocks > 1}});
+    });
+  }
+
+  poplar::Graph& graph_;
+  const NetworkPlan& plan_;
+  std::size_t l_;
+  bool own_;               // the weights of own spikes of the step before
+  unsigned rows_, words_;  // rows of a block of all samples, words of bits for them
+  Counter level_;
+  Tensor masks_, turned_, records_, more_, any_;
+  std::vector<Tensor> more_of_tiles_;
+  Sequence once_;
+};
+
+}  // namespace
+
+Sequence addGatheredGradient(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,
+                             std::size_t l, bool own, const Tensor& g_current, const Tensor& g_weights) {
+  return GatheredGradient(graph, plan, l, own).add(tensors.lists[own ? l + 1 : l].lists, g_current, g_weights);
+}
+
+}  // namespace snnjax::builders
