@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax.typing import DTypeLike
-from jaxtyping import Array
+from jaxtyping import Array, PyTree
 
 from snnjax._batching import any_group
 from snnjax._quantised import Quantised
@@ -224,7 +224,7 @@ class Parts(NamedTuple):
     """What a step of a recurrent layer calls."""
 
     multiply: Callable[[Array, Any], Array] = dense_product
-    listed: Callable[[Neurons, LayerRun, Any], Array | None] = Neurons.listed
+    listed: Callable[[Neurons, LayerRun, Array | None], Array | None] = Neurons.listed
 
 
 _USUAL = Parts()
@@ -427,8 +427,8 @@ def _listed_at_once(neurons: Neurons, run: LayerRun, valid: Array | None) -> Arr
 
 
 def _unless_full(
-    neurons: Neurons, found: Any, again: Callable[[], Any], listed: Callable[[Any], Array | None]
-) -> Any:
+    neurons: Neurons, found: PyTree, again: Callable[[], PyTree], listed: Callable[[PyTree], Array | None]
+) -> PyTree:
     """What was found without a cap, or with one, where more neurons are `listed` of it than a list has room for."""
     mask, capacity = listed(found), neurons.switches.capacity
     if mask is None or capacity is None or capacity >= mask.shape[-1]:
