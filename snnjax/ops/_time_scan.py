@@ -78,8 +78,13 @@ KERNELS = Loops(kernel_scan, _unrolled, branches=False)
 
 
 def _without_loop(
-    most: int, step: Callable[..., PyTree], constants: PyTree, first: PyTree, xs: PyTree, **options: bool
-) -> PyTree:
+    most: int,
+    step: Callable[..., tuple[PyTree, PyTree]],
+    constants: PyTree,
+    first: PyTree,
+    xs: PyTree,
+    **options: bool,
+) -> tuple[PyTree, PyTree]:
     """`time_scan` without a loop if there are at most so many steps."""
     (steps, *_), *_ = (leaf.shape for leaf in jax.tree.leaves(xs))
     if not isinstance(steps, int) or steps == 0:

@@ -115,7 +115,7 @@ def _of_layer(sizes: Sizes, layer: Layer) -> Terms:
     )
 
 
-# Cycles for each term. With weights of float16 lists take as long; the dense form was fitted to cells of 16 samples.
+# Cycles for each term. Lists take as long with weights of float16; of the dense form cells of 16 samples were fitted.
 _LISTS = Terms(
     network=1390,
     neurons=45.8,

@@ -55,7 +55,7 @@ def kernel(target: Target) -> Kernel | None:
     return Kernel(call, obstacle, _PAYS.get(op, _always), takes_groups=False)
 
 
-def reference(target: Target) -> Callable[[Any, Any], Any] | None:
+def reference(target: Target) -> Callable[..., PyTree] | None:
     """The form in which a reference runs: of `lif_network` with hardly a loop, and with membranes left on the tiles."""
     return _REFERENCES.get(target.name)
 
@@ -239,7 +239,7 @@ def _of_one_group(tree: PyTree) -> PyTree:
     return jax.tree.map(lambda array: jnp.squeeze(array, 0), tree)
 
 
-_REFERENCES: dict[str, Callable[[Any, Any], Any]] = {
+_REFERENCES: dict[str, Callable[..., PyTree]] = {
     "snnjax_lif_network": functools.partial(forward, loops=WITHOUT_LOOP, keep=keep),
     "snnjax_lif_network_backward": functools.partial(backward, loops=WITHOUT_LOOP, kept=kept),
 }

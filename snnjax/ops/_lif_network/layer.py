@@ -224,7 +224,7 @@ class Parts(NamedTuple):
     """What a step of a recurrent layer calls."""
 
     multiply: Callable[[Array, Any], Array] = dense_product
-    listed: Callable[[Neurons, LayerRun, Any], Array | None] = Neurons.listed
+    listed: Callable[[Neurons, LayerRun, Array | None], Array | None] = Neurons.listed
 
 
 _USUAL = Parts()

@@ -28,9 +28,11 @@ from unittest import mock
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import PyTree
 from scipy import optimize
 
 from snnjax import Connection, LIFLayer, LIFReadout, lif_network
+from snnjax._types import Signal
 from snnjax.ipu import read_profile
 from snnjax.ipu.device import network_cost
 from snnjax.neurons import SecondState
@@ -143,7 +145,7 @@ def delayed(inputs: jax.Array) -> jax.Array:
 def adaptive_spikes(currents: jax.Array) -> jax.Array:
     """adLIF neurons: ``w = 0.95 w + 0.05 v + 0.1 s``, ``v = 0.9 (v - s) + I - w`` with s detached in v."""
 
-    def step(carry: tuple[jax.Array, ...], current: jax.Array) -> tuple[Any, jax.Array]:
+    def step(carry: PyTree, current: jax.Array) -> tuple[PyTree, jax.Array]:
         v, w, spikes = carry
         w = ADLIF.w_decay * w + ADLIF.w_membrane * v + ADLIF.w_jump * spikes
         v = DECAY * (v - jax.lax.stop_gradient(spikes)) + current + ADLIF.v_coupling * w
@@ -184,8 +186,8 @@ def recurrent_spikes(
 
 def _recurrent_forward(
     product: Product, steps_a_round: int, currents: jax.Array, recurrent: jax.Array
-) -> tuple[jax.Array, Any]:
-    def step(carry: tuple[jax.Array, jax.Array], current: jax.Array) -> tuple[Any, Any]:
+) -> tuple[jax.Array, PyTree]:
+    def step(carry: PyTree, current: jax.Array) -> tuple[PyTree, PyTree]:
         v, spikes = carry
         v = DECAY * (v - spikes) + current + product(spikes, recurrent)
         return (v, networks.spike(v - THRESHOLD)), (v, networks.spike(v - THRESHOLD))
@@ -196,7 +198,7 @@ def _recurrent_forward(
 
 
 def _recurrent_backward(
-    product: Product, steps_a_round: int, kept: Any, g: jax.Array
+    product: Product, steps_a_round: int, kept: PyTree, g: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
     v, spikes, recurrent = kept
     slopes, back = 1 / (1 + SLOPE * jnp.abs(v - THRESHOLD)) ** 2, recurrent.T
@@ -233,7 +235,7 @@ def rivals(cell: Cell) -> list[Rival]:
 
 
 def ours(
-    layers: list[Layer], inputs: Any, readout: bool, cell: Cell, implementation: str | None = None
+    layers: list[Layer], inputs: Signal, readout: bool, cell: Cell, implementation: str | None = None
 ) -> jax.Array:
     """The same network, with lists that have room."""
     del readout
@@ -275,7 +277,7 @@ def measured(cell: Cell) -> float | None:
     layers, forms = networks.data(cell.workload)
     given = jax.tree.map(np.asarray, (layers, forms[form], networks.output_weights(cell.workload)))
 
-    def cast(dtype: str) -> Any:
+    def cast(dtype: str) -> PyTree:
         return jax.tree.map(lambda leaf: leaf.astype(dtype) if leaf.dtype == np.float32 else leaf, given)
 
     with mock.patch.object(network_cost, "pays", return_value=True):  # unless the reference is asked for
@@ -283,7 +285,7 @@ def measured(cell: Cell) -> float | None:
     return min((each for each in found if each is not None), default=None)
 
 
-def cycles(forward: networks.Forward, workload: Workload, arguments: Any) -> float | None:
+def cycles(forward: networks.Forward, workload: Workload, arguments: PyTree) -> float | None:
     """Compute, exchange and sync of a time step; None if the program does not fit."""
     step = jax.jit(networks.task_of(forward, GRADIENT, workload.readout))
     placed = jax.device_put(arguments, jax.devices("ipu")[0])
