@@ -56,7 +56,7 @@ PHASES = {
     ),
     "steps of the neurons, forward": ("stepForward", "stepRow", "affine", "stepSynaptic", "addPoisson"),
     "steps of the neurons, backward": (
-        *("stepBackward", "stepBackRow", "stepSecondState", "derivative"),
+        *("stepBackward", "stepBackRow", "stepAgain", "derivative"),
         *("PatchBackward::advance", "runReadoutBackward", "BlockRecord::*"),
     ),
     "lists of spikes, and the same by neuron": (

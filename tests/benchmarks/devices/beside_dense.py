@@ -11,7 +11,7 @@ Ours has lists with room for three times the spikes that are expected, in weight
 in both of its forms: `lists`, on codelets, and `dense`, on its reference. Its estimate (`network_cost`) takes one.
 
 ``python -m tests.benchmarks.devices.beside_dense rivals lists dense`` measures all cells anew and stores them in
-``expected/ipu.json``, ``fit`` prints the constants of the estimate that fit best, and ``tables`` those for the
+``beside_dense.json``, ``fit`` prints the constants of the estimate that fit best, and ``tables`` those for the
 documents. Nothing of this is measured on hardware.
 """
 
@@ -41,7 +41,7 @@ from tests.benchmarks.programs import fresh, networks
 from tests.benchmarks.programs.networks import GRADIENT
 from tests.benchmarks.workloads import DECAY, SLOPE, THRESHOLD, Layer, Workload
 
-STORED = Path(__file__).parents[1] / "expected" / "ipu.json"
+STORED = Path(__file__).with_suffix(".json")
 STEPS, TILES = 32, 1472
 STEPS_A_ROUND = 8  # of an unrolled loop over recurrent layers
 ROOM = 3  # slots of a list for each spike that is expected

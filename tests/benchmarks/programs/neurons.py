@@ -103,7 +103,7 @@ def scan_readout(params: Params, x: jax.Array) -> jax.Array:
 
 def scan_neurons(constants, currents: jax.Array, recurrent: jax.Array | None) -> jax.Array:
     """The spikes of a layer; terms that its equation has not are not computed."""
-    decay, threshold, gain, second = constants
+    (decay, threshold, gain), second = constants[:3], constants.second_state
     none = (0.0,) * 6
     w_decay, *couplings = none if second is None else second
     w_membrane, w_gain, w_jump, v_coupling, raised = (0.0 if each is None else each for each in couplings)
