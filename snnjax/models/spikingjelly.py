@@ -46,8 +46,8 @@ def from_spikingjelly(network: Network, arrays: Mapping[str, Any]) -> tuple[Para
         >>> import numpy as np
         >>> from snnjax import models
         >>> net = models.vgg((4, 4, 1), 2, [[3]])
-        >>> shapes = {"0.weight": (3, 1, 3, 3), "9.weight": (2, 12), "9.bias": 2}
-        >>> shapes |= {f"1.{name}": 3 for name in ("weight", "bias", "running_mean", "running_var")}
+        >>> norm = {f"1.{name}": 3 for name in ("weight", "bias", "running_mean", "running_var")}
+        >>> shapes = {"0.weight": (3, 1, 3, 3), **norm, "9.weight": (2, 12), "9.bias": 2}
         >>> params, stats = models.from_spikingjelly(
         ...     net, {name: np.ones(own) for name, own in shapes.items()}
         ... )

@@ -24,6 +24,7 @@ PUBLIC = (
     "quantisation",
     "encoding",
     "metrics",
+    "models",
     "train",
     "nir",
     "neurobench",
