@@ -16,7 +16,7 @@ from snnjax.blocks._dense import Dense
 from snnjax.blocks.delay import Axonal
 from snnjax.blocks.late import Late
 from snnjax.blocks.linear import LinearParams
-from snnjax.blocks.norm import BatchNorm, GroupNorm
+from snnjax.blocks.norm import BatchNorm, LayerNorm
 from snnjax.blocks.pool import Flatten, Pool
 from snnjax.blocks.readout import Integrator
 from snnjax.blocks.spiking import Spiking
@@ -25,7 +25,7 @@ from snnjax.graph.network import Network, NetworkOutput, Params, Stats, params_d
 
 _OP = "to_neurobench"
 # Blocks with parameters.
-_KNOWN = Dense | Axonal | Spiking | Integrator | BatchNorm | GroupNorm
+_KNOWN = Dense | Axonal | Spiking | Integrator | BatchNorm | LayerNorm
 
 
 def to_neurobench(

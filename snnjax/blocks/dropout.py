@@ -20,7 +20,7 @@ class Dropout(Stepwise):
 
     kind = "dropout"
     rate: float
-    per: str
+    per_channel: bool | None = None  # None: per neuron
 
     def is_skipped(self, train: bool) -> bool:
         """Outside of training, and where it drops nothing."""
@@ -45,7 +45,7 @@ class Dropout(Stepwise):
                 "dropout: `key` must be a PRNG key in training, got None. Pass key=jax.random.key(0) to apply."
             )
         batch, neurons = x.shape[1], math.prod(shape)
-        owners = shape[-1] if self.per == "channel" else neurons
+        owners = shape[-1] if self.per_channel else neurons
         left = jax.random.bernoulli(context.key, jnp.float32(1 - self.rate), (batch, owners))
         left = jnp.tile(left, (1, neurons // owners))
         if not isinstance(x, SparseSpikes):
@@ -82,4 +82,4 @@ def dropout(rate: float, *, per: str = "neuron") -> Dropout:
     if not isinstance(rate, int | float) or isinstance(rate, bool) or not 0 <= rate < 1:
         fail(f"dropout: `rate` must be at least 0 and below 1, got {short_repr(rate)}. Try 0.2.")
     check_choice("dropout", "per", per, ("neuron", "channel"))
-    return Dropout(float(rate), per)
+    return Dropout(float(rate), True if per == "channel" else None)

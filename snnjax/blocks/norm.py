@@ -169,23 +169,23 @@ class BatchNorm(Block):
 
 
 @dataclass(frozen=True)
-class GroupNorm(Stepwise):
-    """A norm over groups of channels of each sample and step; made by `group_norm`, and by `layer_norm` with one."""
+class LayerNorm(Stepwise):
+    """A norm over the neurons of each sample and step, or of groups of channels; made by `layer_norm`, `group_norm`."""
 
     is_counted = True
-    groups: int
     initial_scale: float
     epsilon: float
+    groups: int | None = None  # one of all channels
 
     @property
     def kind(self) -> str:  # type: ignore[override]
         """The function that makes it."""
-        return "layer_norm" if self.groups == 1 else "group_norm"
+        return "layer_norm" if self.groups is None else "group_norm"
 
     def out_shape(self, *shapes: Shape) -> Shape:
         """The same neurons."""
         (shape,) = shapes
-        if shape[-1] % self.groups:
+        if self.groups is not None and shape[-1] % self.groups:
             hint = "Choose a divisor"
             fail(f"group_norm: `groups` must divide the channels, {shape[-1]}, got {self.groups}. {hint}.")
         return shape
@@ -213,7 +213,7 @@ class GroupNorm(Stepwise):
         del state, stats, context
         params = given(self.kind, "params", params)
         x = upcast(dense_signal(signals[0], shapes[0]))
-        groups = x.reshape(*x.shape[:-1], self.groups, -1)
+        groups = x.reshape(*x.shape[:-1], self.groups or 1, -1)
         axes = (*range(2, x.ndim - 1), x.ndim)
         centred = groups - jnp.mean(groups, axes, keepdims=True)
         variance = jnp.mean(centred**2, axes, keepdims=True)
@@ -269,7 +269,7 @@ def batch_norm(
 
 
 @explained
-def layer_norm(*, scale: float = 1.0, epsilon: float = 1e-5) -> GroupNorm:
+def layer_norm(*, scale: float = 1.0, epsilon: float = 1e-5) -> LayerNorm:
     """Normalise the currents of each sample and step over its neurons, with a learned scale and bias per channel.
 
     ``y = scale (x - mean) / sqrt(variance + epsilon) + bias``; it is the same in training and evaluation.
@@ -286,11 +286,11 @@ def layer_norm(*, scale: float = 1.0, epsilon: float = 1e-5) -> GroupNorm:
         Ba, Kiros and Hinton 2016, arXiv:1607.06450.
     """
     _check_numbers("layer_norm", scale, epsilon)
-    return GroupNorm(1, float(scale), float(epsilon))
+    return LayerNorm(float(scale), float(epsilon))
 
 
 @explained
-def group_norm(groups: int, *, scale: float = 1.0, epsilon: float = 1e-5) -> GroupNorm:
+def group_norm(groups: int, *, scale: float = 1.0, epsilon: float = 1e-5) -> LayerNorm:
     """Normalise the currents of each sample and step over groups of channels and all pixels, like `layer_norm`.
 
     Args:
@@ -310,7 +310,7 @@ def group_norm(groups: int, *, scale: float = 1.0, epsilon: float = 1e-5) -> Gro
         Wu and He 2018, arXiv:1803.08494.
     """
     _check_numbers("group_norm", scale, epsilon)
-    return GroupNorm(check_integer("group_norm", "groups", groups, 1), float(scale), float(epsilon))
+    return LayerNorm(float(scale), float(epsilon), check_integer("group_norm", "groups", groups, 1))
 
 
 @jax.custom_vjp

@@ -32,7 +32,7 @@ class Pool(Stepwise):
     window: int | Shape | None
     strides: int | Shape | None
     how: str
-    padding: Padding
+    padding: Padding | None = None
 
     @property
     def kind(self) -> str:  # type: ignore[override]
@@ -41,7 +41,7 @@ class Pool(Stepwise):
 
     def pooling(self, shape: Shape) -> Pooling:
         """The windows over inputs of this shape."""
-        return as_pooling(self.kind, shape, self.window, self.strides, self.how, self.padding)
+        return as_pooling(self.kind, shape, self.window, self.strides, self.how, self.padding or 0)
 
     def out_shape(self, *shapes: Shape) -> Shape:
         """The windows, and the channels."""
@@ -177,7 +177,7 @@ def _pool(how: str, window: Unchecked, strides: Unchecked, padding: Unchecked) -
         for size in sizes if isinstance(sizes, tuple) else () if sizes is None else (sizes,):
             check_integer(f"{how}_pool", argument, size, 1)
     around = tuple(map(_hashable, padding)) if isinstance(padding, list | tuple) else padding
-    return Pool(window, strides, how, around)
+    return Pool(window, strides, how, around or None)
 
 
 def _hashable(pair: Unchecked) -> Unchecked:

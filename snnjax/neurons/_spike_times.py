@@ -23,6 +23,7 @@ from snnjax.neurons._step import Bound
 from snnjax.ops._glif_step import align
 
 GRADIENTS = ("surrogate", "spike_times")
+SPIKE_TIMES = ("gradient", "min_rise")  # what only such neurons keep of their arguments
 
 
 class SpikeTimesState(NamedTuple):

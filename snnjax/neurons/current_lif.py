@@ -11,7 +11,7 @@ from snnjax._neuron_table import GLIFConstants, SecondState
 from snnjax.neurons._constants import Constant
 from snnjax.neurons._model import DECAY, THRESHOLD, Model, Parameter, gain_of, glif_neuron
 from snnjax.neurons._neuron import Neuron
-from snnjax.neurons._spike_times import GRADIENTS, check_spike_times, with_spike_times
+from snnjax.neurons._spike_times import GRADIENTS, SPIKE_TIMES, check_spike_times, with_spike_times
 from snnjax.surrogates import Surrogate
 
 
@@ -112,8 +112,7 @@ def current_lif(
     """
     given = locals()
     check_choice("current_lif", "gradient", gradient, GRADIENTS)
-    neuron = glif_neuron(_MODEL, given)
-    if gradient == "surrogate":
-        return neuron
+    if gradient == "surrogate":  # checkpoints know these neurons without the other two
+        return glif_neuron(_MODEL, {name: own for name, own in given.items() if name not in SPIKE_TIMES})
     check_spike_times("current_lif", given)
-    return with_spike_times(neuron, float(min_rise))
+    return with_spike_times(glif_neuron(_MODEL, given), float(min_rise))

@@ -53,6 +53,7 @@ CALLS: dict[str, Callable[[], Any]] = {
 IMAGE = snnjax.axonal(2), snnjax.conv1d(3, 3), blocks.conv1d_transpose(3, 2), blocks.max_rate_pool(2)
 CONNECTIONS = snnjax.synaptic(snnjax.sparse(7, fan_in=3), 2), blocks.batch_norm(), snnjax.sparse(8, fan_in=2)
 LATE = snnjax.axonal(3, min_delay=1), snnjax.dense(8, bias=False)
+TOKEN = snnjax.layer(snnjax.conv1d(2, 1))
 # Together, they have all blocks.
 NETWORKS: dict[str, tuple[Any, dict[str, Any]]] = {
     "few rows": ([snnjax.layer(6), blocks.layer_norm(), snnjax.residual(snnjax.layer(6), join="either")], {}),
@@ -60,12 +61,19 @@ NETWORKS: dict[str, tuple[Any, dict[str, Any]]] = {
     "connections": ([*CONNECTIONS, blocks.dropout(0.5), snnjax.neurons.izhikevich()], {"train": True}),
     "late": ([snnjax.layer(8, snnjax.neurons.izhikevich(), recurrent=LATE)], {"lengths": LENGTHS}),
     "in chunks": ([snnjax.layer(6, recurrent=True, capacity=3)], {"chunk": 2}),
+    "images of tokens": (
+        [
+            blocks.upsample(2),
+            snnjax.parallel(q=TOKEN, k=TOKEN, v=TOKEN, join=blocks.spiking_attention()),
+        ],
+        {},
+    ),
     "composed": ([snnjax.layer(6)], {"implementation": "composed", "record": "membranes"}),
 }
 
 
 def made(name: str):
-    shape = (11, 2) if name == "images" else 22
+    shape = (11, 2) if name.startswith("images") else 22
     return snnjax.network(shape, NETWORKS[name][0], snnjax.leaky_readout(2))
 
 

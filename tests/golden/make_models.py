@@ -1,4 +1,4 @@
-"""Makes models.json, the outputs of SpikingJelly's models with weights that NumPy draws:
+"""Makes models.json.gz, the outputs of SpikingJelly's models with weights that NumPy draws:
 
     python make_models.py    # where PyTorch and SpikingJelly are installed
 
@@ -7,6 +7,7 @@ norm the logits and how many spikes each layer of neurons sends in each step. Al
 membrane is as close to its threshold as rounding goes.
 """
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -89,7 +90,7 @@ def main() -> None:
             logits, counts = run(model, x, neuron.LIFNode)
             case[mode] = {"logits": logits.tolist(), "spikes": counts}
         found[name] = case
-    Path(__file__).with_name("models.json").write_text(json.dumps(found))
+    Path(__file__).with_name("models.json.gz").write_bytes(gzip.compress(json.dumps(found).encode(), mtime=0))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Whole networks: published numbers of parameters, SpikingJelly's spikes with its weights, training, errors."""
 
 import functools
+import gzip
 import json
 import math
 from pathlib import Path
@@ -16,7 +17,7 @@ from tests.golden.make_models import BATCH, CLASSES, STEPS, arrays_like, images
 from tests.ops.common import jit
 
 LARGE = (224, 224, 3)
-GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "models.json").read_text())
+GOLDEN = json.loads(gzip.decompress((Path(__file__).parents[1] / "golden" / "models.json.gz").read_bytes()))
 # SpikingJelly's LIFNode().
 NODE = neurons.lif(
     0.5,

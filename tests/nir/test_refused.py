@@ -85,7 +85,7 @@ def refused_wirings() -> dict[str, tuple[Any, str]]:
 
 def refused_connections() -> dict[str, tuple[Any, str]]:
     """Graphs with connections that networks here do not support, or that do not fit."""
-    padded = nir.SumPool2d(np.array([2, 2]), np.array([2, 2]), np.array([1, 1]))
+    padded = nir.SumPool2d(np.array([2, 2]), np.array([2, 2]), np.array([2, 2]))
     dilated = nir.Conv2d((4, 4), np.ones((1, 1, 2, 2)), 1, 0, 4, 1, np.zeros(1))
     return {
         "weights": (
@@ -108,7 +108,7 @@ def refused_connections() -> dict[str, tuple[Any, str]]:
         ),
         "pool": (
             graph_of(padded, lif(), shape=(1, 4, 4)),
-            "pool windows without padding in n0, got (1, 1).",
+            "pad windows in n0 by less than their size, (2, 2), got (2, 2). Pad less.",
         ),
         "dilation": (
             graph_of(dilated, lif(), shape=(1, 4, 4)),

@@ -229,8 +229,8 @@ CONV = {
     "spike_conv: `strides` must be an integer of at least 1, got 0. Pass 1 or more.": lambda: conv(strides=0),
     "spike_conv: `groups` must divide the number of channels of `shape`, 1, got 2. "
     "Choose a divisor of both numbers of channels.": lambda: conv(groups=2),
-    "spike_conv: `padding` must be 'same', 'valid' or a tuple of one pair of integers, got 'full'. "
-    "Pass the zeros before and after each axis, such as ((1, 1),).": lambda: conv(padding="full"),
+    "spike_conv: `padding` must be 'same', 'valid', an integer or pairs of integers, got 'full'. Pass the zeros on "
+    "both sides of each axis, such as 1, or before and after, ((1, 1),).": lambda: conv(padding="full"),
     "spike_conv: `padding` must be an integer of at least 0, got -1. Pass 0 or more.": lambda: conv(
         padding=((-1, 0),)
     ),

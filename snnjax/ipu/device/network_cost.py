@@ -48,7 +48,6 @@ class Terms(NamedTuple):
     columns: float = 0.0  # neurons, which are not spread over samples
     products: float = 0.0  # of all inputs and weights
     rows: float = 0.0  # of listed inputs and weights
-    entries: float = 0.0  # of listed inputs, whatever the weights that they meet
     lists: float = 0.0  # slots of lists made by one tile each
     listed: float = 0.0  # neurons that such a tile looks at
     loops: float = 0.0  # the same of recurrent layers, step by step
@@ -101,7 +100,6 @@ def _of_layer(sizes: Sizes, layer: Layer) -> Terms:
         columns=layer.neurons / 1000,
         products=batch * layer.inputs * layer.neurons / tiles,
         rows=batch * layer.slots * layer.neurons / tiles,
-        entries=batch * layer.slots / tiles,
         lists=samples_of_tile * slots,
         listed=samples_of_tile * layer.neurons,
     )
@@ -119,18 +117,17 @@ def _of_layer(sizes: Sizes, layer: Layer) -> Terms:
 
 # Cycles for each term. Lists take as long with weights of float16; of the dense form cells of 16 samples were fitted.
 _LISTS = Terms(
-    network=1250,
-    neurons=5,
-    weights=0.957,
-    products=0.239,
-    rows=1.95,
-    entries=809,
-    lists=119,
-    listed=22.7,
-    loops=5450,
-    loop_columns=2150,
-    loop_rows=3.38,
-    loop_lists=30.9,
+    network=1390,
+    neurons=45.8,
+    products=0.411,
+    rows=2.27,
+    lists=114,
+    listed=25,
+    loops=4770,
+    loop_neurons=145,
+    loop_columns=6150,
+    loop_rows=2.15,
+    loop_lists=18.6,
 )
 _DENSE = Terms(
     network=1940,

@@ -331,7 +331,7 @@ def sizes(cell: Cell) -> network_cost.Sizes:
 # What a form does not have.
 WITHOUT = {
     "LISTS": {"loop_products", "products"},
-    "DENSE": {"rows", "entries", "lists", "listed", "loop_rows", "loop_lists"},
+    "DENSE": {"rows", "lists", "listed", "loop_rows", "loop_lists"},
 }
 
 
