@@ -136,7 +136,8 @@ def test_networks_reach_their_codelets_where_these_are_faster(neurons, capacity,
     ],
 )
 def test_what_codelets_cannot_take_is_the_reference(function, argument):
-    assert targets(function, argument) == []
+    # A list that overflows in the reference is made by codelets.
+    assert set(targets(function, argument)) <= {"select_spikes"}
 
 
 def test_thresholds_of_rows_are_the_reference():
