@@ -213,6 +213,11 @@ def in_full(node: Node) -> Node:
             f"gradient_share: `{node.name}` must have one threshold, got graded spikes of {neuron.name}. "
             "Choose the second threshold by the activity."
         )
+    if neuron.sent is not None:
+        fail(
+            f"gradient_share: `{node.name}` must have spikes with a surrogate, got times with derivatives of "
+            f"{neuron.name}. Such layers have no lists."
+        )
     if surrogate.cutoff > 0:
         has_own = neuron.inner_surrogate is not None
         if neuron.integrate is not None and has_own:

@@ -62,6 +62,7 @@ def check_spike_times(op: str, arguments: dict[str, Any]) -> None:
         "detach_reset": (False, "its reset moves with a spike"),
         "reset": ("subtract", "a reset to zero loses what the membrane rose since the crossing"),
         "reset_time": ("before_decay", "the crossing is on the way to the new membrane"),
+        "inclusive": (False, "a line that ends at the threshold does not cross it"),
         "spike_from": ("new", "the crossing is on the way to the new membrane"),
     }
     for name, (value, why) in needed.items():

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import snnjax
-from snnjax import losses, neurons, train
+from snnjax import losses, metrics, neurons, train
 from tests.errors.refusals import refusals
 from tests.neurons import event_driven
 from tests.neurons.event_driven import DURATION, MEMBRANE_TIME, SYNAPSE_TIME
@@ -185,8 +185,16 @@ def fitted(loss):
     return train.make_train_step(net, loss, None, train.TrainConfig())
 
 
+def shared():
+    net = snnjax.network(2, [snnjax.layer(3, moving())], snnjax.leaky_readout(2))
+    given = net.init(KEY), jnp.ones((4, 1, 2)), jnp.array([0])
+    return metrics.gradient_share(net, *given, loss=losses.cross_entropy_sum)
+
+
 test_refusals = refusals(
     {
+        "gradient_share: `layer_0/neuron` must have spikes with a surrogate, got times with derivatives of "
+        "current_lif. Such layers have no lists.": shared,
         "current_lif: `gradient` must be 'surrogate' or 'spike_times', got 'exact'. Choose one of these.": lambda: (
             neurons.current_lif(gradient="exact")
         ),
@@ -197,6 +205,8 @@ test_refusals = refusals(
         "the membrane rose since the crossing. Pass reset='subtract', or gradient='surrogate'.": lambda: (
             moving(reset="zero")
         ),
+        "current_lif: `inclusive` must be False for gradient='spike_times', got True: a line that ends at the threshold "
+        "does not cross it. Pass inclusive=False, or gradient='surrogate'.": lambda: moving(inclusive=True),
         "layer: `capacity` must be None for spikes whose times have derivatives, got 4: lists forget the spikes of "
         "the step before. Leave it out, or pass gradient='surrogate' to the neuron.": lambda: snnjax.layer(
             8, moving(), capacity=4
