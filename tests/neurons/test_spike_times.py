@@ -206,7 +206,9 @@ test_refusals = refusals(
             moving(reset="zero")
         ),
         "current_lif: `inclusive` must be False for gradient='spike_times', got True: a line that ends at the "
-        "threshold does not cross it. Pass inclusive=False, or gradient='surrogate'.": lambda: moving(inclusive=True),
+        "threshold does not cross it. Pass inclusive=False, or gradient='surrogate'.": lambda: moving(
+            inclusive=True
+        ),
         "layer: `capacity` must be None for spikes whose times have derivatives, got 4: lists forget the spikes of "
         "the step before. Leave it out, or pass gradient='surrogate' to the neuron.": lambda: snnjax.layer(
             8, moving(), capacity=4
