@@ -1,0 +1,145 @@
+"""`convert`: a trained network in the integers of a chip, and what was lost."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from snnjax._arguments import explained
+from snnjax._check import fail, short_repr
+from snnjax._quantised import any_quantised
+from snnjax._types import Params, Stats
+from snnjax.fixed_point._chips import FixedPoint
+from snnjax.fixed_point._network import IntegerLayer, IntegerNetwork
+from snnjax.fixed_point._quantise import Decays, Quantised, quantised_layer
+from snnjax.fixed_point._refuse import check_layers
+from snnjax.graph.check import check_params
+from snnjax.graph.layers import ChainLayer, layers_of
+from snnjax.graph.network import Network
+
+
+class LayerReport(NamedTuple):
+    """What became of a layer."""
+
+    scale: Float[Array, " neurons"]  # a weight of 1, in integers; thresholds have it too
+    unit: Float[Array, " neurons"]  # a membrane of 1, in integers
+    decays: Decays  # wanted, and had
+    clipped: dict[str, int]  # thresholds and biases that the chip does not hold
+
+    def __str__(self) -> str:
+        """Decays wanted and had, and what was clipped."""
+        found = self.decays
+        pairs = [("decay", found.wanted, found.had), ("synapse", found.synapse_wanted, found.synapse_had)]
+        words = [f"{name} {_range(wanted)} -> {_range(had)}" for name, wanted, had in pairs]
+        words.append(f"1 weight = {_range(self.scale)}")
+        words += [f"{count} {name} clipped" for name, count in self.clipped.items() if count > 0]
+        return ", ".join(words)
+
+
+class Report(NamedTuple):
+    """What became of a network, by the names of its neurons; what a chip cannot do is an error of `convert`."""
+
+    layers: dict[str, LayerReport]
+
+    def __str__(self) -> str:
+        """A line for each layer."""
+        return "\n".join(f"{name}: {layer}" for name, layer in self.layers.items())
+
+
+@explained
+def convert(
+    network: Network, params: Params, chip: FixedPoint, *, stats: Stats | None = None
+) -> tuple[IntegerNetwork, Report]:
+    """Convert a trained network to the integers of a chip.
+
+    Weights of each neuron are scaled to the whole range of their bits, and its threshold by the same and by what the
+    filters of the chip amplify, so that scales for each neuron cost nothing. Neurons that do not spike have one scale,
+    as their membranes are compared. Decays become the nearest ones of the chip, and a constant input has the effect
+    that it had. A bias is added to the membrane, so it acts from the first step. A layer without synapse gets the
+    fastest one of the chip where that needs one (readouts of leaky integrators). Spikes arrive when the chip delivers
+    them, which may be a step later for each layer.
+
+    Args:
+        network: a chain of dense layers of `lif`, `current_lif` and `integrate_and_fire` neurons, which may be
+            recurrent, with a readout of leaky integrators or spiking neurons. Norms become part of the weights, and
+            dropout is left out.
+        params: its parameters.
+        chip: such as `XYLO` or `LAVA_LOIHI`.
+        stats: its stats, if it has norms or neurons whose constants are drawn.
+
+    Returns:
+        The integers, for `run`, and a report: scales, decays wanted and had, what was clipped.
+
+    Raises:
+        ValueError: for what the chip cannot do: connections that are not dense, delays, other neurons, another reset,
+            neurons without synapses, more inputs or neurons than it has; for thresholds that are not positive.
+
+    Example:
+        >>> import dataclasses, jax, snnjax
+        >>> from snnjax import fixed_point, neurons
+        >>> net = snnjax.network(12, [snnjax.layer(8, neurons.current_lif())], snnjax.leaky_readout(4))
+        >>> whole, report = fixed_point.convert(net, net.init(jax.random.key(0)), fixed_point.XYLO)
+        >>> whole.layers[0].weights.dtype, float(report.layers["layer_0/neuron"].decays.had[0])
+        (dtype('int8'), 0.875)
+    """
+    network, params, layers, stats = given("fixed_point.convert", network, params, chip, stats)
+    found = [quantised_layer(chip, own, params, stats) for own in layers]
+    for own in found:
+        threshold = np.asarray(own.real.smooth.threshold)
+        if own.real.spiking is not None and not np.all(threshold > 0):
+            least = float(np.min(threshold))
+            fail(
+                f"fixed_point.convert: `params` must have positive thresholds in `{own.layer.name}`, got {least:g}. "
+                "Train with a threshold that is not learned."
+            )
+    whole = tuple(_whole(own.layer) for own in found)
+    report = Report({own.layer.name: _report(own) for own in found})
+    return IntegerNetwork(layers=whole, chip=chip, spiking_output=found[-1].real.spiking is not None), report
+
+
+def given(
+    op: str, network: Network, params: Params, chip: FixedPoint, stats: Stats | None, *, train: bool = False
+) -> tuple[Network, Params, tuple[ChainLayer, ...], dict[str, Any]]:
+    """The network without norms, its params, its layers and its stats, checked against the chip."""
+    if not isinstance(network, Network):
+        fail(f"{op}: `network` must be a network, got {short_repr(network)}. Make it with snnjax.network(...).")
+    if not isinstance(chip, FixedPoint):
+        fail(f"{op}: `chip` must be a FixedPoint, got {short_repr(chip)}. Pass fixed_point.XYLO, for instance.")
+    check_params(op, params, network.nodes, network.in_shapes)
+    if any_quantised(params):
+        hint = "Pass those that quantise_network was given"
+        fail(f"{op}: `params` must have floating-point weights, got int8. {hint}.")
+    if missing := network.initial_stats(jax.random.key(0)).keys() - (stats or {}).keys():
+        hint = "Pass stats= those of the training"
+        fail(f"{op}: `stats` must hold those of {', '.join(sorted(missing))}, got none. {hint}.")
+    if not train:
+        network, params, stats = network.fold(params, stats)
+    layers = layers_of(op, network)
+    check_layers(op, layers, chip, train=train)
+    return network, params, layers, stats or {}
+
+
+def _whole(layer: IntegerLayer) -> IntegerLayer:
+    """A layer whose weights are int8."""
+    as_int8 = lambda weights: None if weights is None else weights.astype(jnp.int8)  # noqa: E731
+    fields = {name: as_int8(getattr(layer, name)) for name in ("weights", "recurrent")}
+    return IntegerLayer(
+        **fields,
+        neurons=layer.neurons,
+        unit=layer.unit,
+        name=layer.name,
+        shift=layer.shift,
+        recurrent_shift=layer.recurrent_shift,
+    )
+
+
+def _report(own: Quantised) -> LayerReport:
+    clipped = {name: int(count) for name, count in own.clipped.items()}
+    return LayerReport(own.scale, own.layer.unit, own.decays, clipped)
+
+
+def _range(values: Array) -> str:
+    low, high = float(jnp.min(values)), float(jnp.max(values))
+    return f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"

@@ -1,0 +1,177 @@
+"""The integers of a network for a chip: straight-through, so that training and conversion share them to the bit."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from snnjax._types import Params, Stats, upcast
+from snnjax.fixed_point._chips import FixedPoint
+from snnjax.fixed_point._network import IntegerLayer
+from snnjax.fixed_point._run import Real
+from snnjax.fixed_point._step import Neurons, Smooth, kept_share, straight_through
+from snnjax.graph.layers import ChainLayer
+
+# A threshold is at most this share of the range of a membrane, so that the membrane rarely comes to its bounds; so is a
+# membrane of 1 of neurons that do not spike.
+_ROOM = 1 / 4
+
+
+class Decays(NamedTuple):
+    """The shares that states keep in a step: those of the network, and those of the chip."""
+
+    wanted: Float[Array, " neurons"]
+    synapse_wanted: Float[Array, " neurons"]  # 0 for neurons without synapse
+    had: Float[Array, " neurons"]
+    synapse_had: Float[Array, " neurons"]
+
+
+class Quantised(NamedTuple):
+    """A layer in float32 that holds integers, with derivatives straight through, and how they were found."""
+
+    layer: IntegerLayer
+    real: Real
+    decays: Decays
+    scale: Float[Array, " neurons"]  # a weight of 1, in integers
+    clipped: dict[str, Array]  # how many integers were clipped, of those named
+
+
+class _Physical(NamedTuple):
+    """The constants of the real neurons, each [neurons]."""
+
+    decay: Array
+    gain: Array  # of the membrane for a constant current: what it adds in a step, over 1 - decay
+    synapse_decay: Array
+    synapse_gain: Array  # of the current for a constant input
+    threshold: Array
+
+
+def quantised_layer(chip: FixedPoint, own: ChainLayer, params: Params, stats: Stats) -> Quantised:
+    """The integers of a layer.
+
+    Weights of neuron `j` are multiplied by a scale, and its threshold by that and by what the chip's filters amplify:
+    scales cost nothing. Neurons that do not spike have one scale for all, by which they can be compared.
+    """
+    block: Any = own.neuron.block
+    real = _physical(block, params.get(own.neuron.name), (stats or {}).get(own.neuron.name), own.out_shape)
+    decay, synapse_decay = _decays(chip, real)
+    had, synapse_had = kept_share(chip, decay), kept_share(chip, synapse_decay)
+    weights, recurrent, bias = _weights(own, params)
+    spikes = block.neuron.spikes
+    held = weights if recurrent is None else jnp.concatenate([weights, recurrent])
+    size = jnp.max(jnp.abs(held), axis=0, initial=0)
+    size = size if spikes else jnp.max(size)
+    gain = _amplification(chip, real, had, synapse_had)
+    threshold = real.threshold if spikes else jnp.ones_like(real.threshold)
+    top = 2.0 ** (chip.state_bits - 1)
+    room = _ROOM * top / jnp.maximum(gain * threshold, jnp.finfo(jnp.float32).tiny)
+    tiny = jnp.finfo(jnp.float32).tiny * chip.most_weight
+    scale = jax.lax.stop_gradient(jnp.minimum(chip.most_weight / jnp.maximum(size, tiny), room))
+    scale = scale if spikes else jnp.broadcast_to(jnp.min(scale), scale.shape)
+    unit = jax.lax.stop_gradient(scale * gain)
+    clipped: dict[str, Array] = {}
+    thresholds, clipped["thresholds"] = _threshold(chip, unit * real.threshold, block.neuron, spikes)
+    smooth_bias, whole_bias, clipped["biases"] = _bias(chip, bias, real, (scale, unit), synapse_had)
+    layer = IntegerLayer(
+        weights=_whole(chip, weights, scale)[None],
+        recurrent=None if recurrent is None else _whole(chip, recurrent, scale)[None],
+        neurons=Neurons(thresholds, decay, synapse_decay[None], whole_bias),
+        unit=unit,
+        name=own.neuron.name,
+        shift=chip.weight_shift,
+        recurrent_shift=chip.weight_shift,
+    )
+    smooth = Smooth(unit, real.threshold, smooth_bias, had, synapse_had[None])
+    form = block.neuron.glif
+    spiking = (block.neuron.surrogate, form.detach_reset) if spikes else None
+    return Quantised(
+        layer, Real(smooth, spiking), Decays(real.decay, real.synapse_decay, had, synapse_had), scale, clipped
+    )
+
+
+def _physical(block: Any, params: Params, stats: Stats, shape: tuple[int, ...]) -> _Physical:
+    found = block.neuron.glif.constants(block.neuron_params(params, stats, shape))
+    count, second = int(np.prod(shape)), found.second_state
+    each = lambda value: jnp.broadcast_to(upcast(jnp.asarray(value)), (count,)).astype(jnp.float32)  # noqa: E731
+    steady = lambda gain, decay: gain / jnp.where(decay == 1, 1, 1 - decay)  # noqa: E731
+    decay, threshold = each(found.decay), each(found.threshold)
+    if second is None:
+        none, one = jnp.zeros(count), jnp.ones(count)
+        return _Physical(decay, steady(each(found.gain), decay), none, one, threshold)
+    synapse = each(second.w_decay)
+    gain, synapse_gain = each(second.v_coupling), each(second.w_gain)
+    return _Physical(decay, steady(gain, decay), synapse, steady(synapse_gain, synapse), threshold)
+
+
+def _decays(chip: FixedPoint, real: _Physical) -> tuple[Array, Array]:
+    """The nearest decays: of shifts on a logarithmic scale of the time constant."""
+    most = 2**chip.decay_bits - 1
+    if chip.decay == "shift":
+        near = lambda kept: jnp.round(-jnp.log2(jnp.maximum(1 - kept, 2.0**-most)))  # noqa: E731
+    else:
+        near = lambda kept: jnp.round((1 - kept) * 2**chip.decay_bits)  # noqa: E731
+    whole = lambda kept, least, most: jnp.clip(near(kept), least, most).astype(jnp.int32)  # noqa: E731
+    least = chip.least_synapse_decay
+    return whole(real.decay, 0, most), whole(real.synapse_decay, least, most + chip.synapse_offset)
+
+
+def _amplification(chip: FixedPoint, real: _Physical, had: Array, synapse_had: Array) -> Array:
+    """A membrane of 1 over a weight of 1, in integers: a constant input has the effect that it has on real neurons."""
+    first = synapse_had if chip.input_first else jnp.ones_like(synapse_had)
+    steady = lambda decay: jnp.where(decay == 1, 1, 1 - decay)  # noqa: E731
+    moved = first / (real.synapse_gain * steady(synapse_had)) / (real.gain * steady(had))
+    return moved * 2.0 ** (chip.input_shift + chip.weight_shift)
+
+
+def _weights(own: ChainLayer, params: Params) -> tuple[Array, Array | None, Array | None]:
+    """The weights as they are multiplied, float32, those of the neurons themselves, and the bias."""
+    block: Any = own.connection.block
+    held = params[own.connection.name]
+    weights = block.used(held.weights).astype(jnp.float32)
+    bias = None if held.bias is None else held.bias.astype(jnp.float32)
+    if not own.returning:
+        return weights, None, bias
+    returning: Any = own.returning[-1]
+    return weights, returning.block.used(params[returning.name].weights).astype(jnp.float32), bias
+
+
+def _whole(chip: FixedPoint, weights: Array, scale: Array) -> Array:
+    most = chip.most_weight
+    scaled = weights * scale[None]
+    return straight_through(jnp.clip(jnp.round(scaled), -most, most), scaled)
+
+
+def _threshold(chip: FixedPoint, real: Array, neuron: Any, spikes: bool) -> tuple[Array, Array]:
+    """Thresholds as the chip compares them, and how many it does not hold.
+
+    Whole numbers are above a real threshold if they are at least the next integer.
+    """
+    step, most = 2**chip.threshold_shift, (2**chip.threshold_bits - 1) << chip.threshold_shift
+    if not spikes:
+        return jnp.full(real.shape, most, jnp.int32), jnp.int32(0)
+    first = jnp.ceil(real) if neuron.glif.inclusive else jnp.floor(real) + 1
+    wanted = step * jnp.round((first if chip.inclusive else first - 1) / step)
+    clipped = jnp.clip(wanted, step, most)
+    return clipped.astype(jnp.int32), jnp.sum(wanted != clipped)
+
+
+def _bias(
+    chip: FixedPoint, bias: Array | None, real: _Physical, scales: tuple[Array, Array], synapse_had: Array
+) -> tuple[Array, Array, Array]:
+    """The bias of the membrane, smooth and whole: that of the input, once its current has settled."""
+    scale, _ = scales
+    if bias is None:
+        none = jnp.zeros_like(scale)
+        return none, none.astype(jnp.int32), jnp.int32(0)
+    first = synapse_had if chip.input_first else jnp.ones_like(synapse_had)
+    settled = scale * first / jnp.where(synapse_had == 1, 1, 1 - synapse_had)
+    smooth = bias * settled * 2.0 ** (chip.input_shift + chip.weight_shift)
+    most = 2.0 ** (chip.bias_bits - 1) - 1
+    exponent = jnp.ceil(jnp.log2(jnp.maximum(jnp.abs(smooth) / most, 1)))
+    step = 2.0 ** jnp.clip(exponent, 0, chip.bias_shift)
+    mantissa = jnp.round(smooth / step)
+    whole = jnp.clip(mantissa, -most, most) * step
+    whole = jax.lax.stop_gradient(whole)
+    return smooth, whole.astype(jnp.int32), jnp.sum(jnp.abs(mantissa) > most)

@@ -1,0 +1,126 @@
+"""What a chip cannot do, by name."""
+
+from typing import Any
+
+from snnjax._check import fail, plural
+from snnjax.blocks._dense import Dense
+from snnjax.blocks.pool import Flatten
+from snnjax.blocks.readout import Integrator
+from snnjax.blocks.spiking import Spiking
+from snnjax.fixed_point._chips import FixedPoint
+from snnjax.graph.containers import Node
+from snnjax.graph.layers import ChainLayer
+from snnjax.neurons import Neuron
+
+NEURONS = ("lif", "current_lif", "integrate_and_fire", "leaky_integrator")
+# Float32 holds sums of integers exactly, in any order, below this.
+_EXACT = 2**24
+
+
+def check_layers(op: str, layers: tuple[ChainLayer, ...], chip: FixedPoint, *, train: bool) -> None:
+    """Refuse layers that the chip does not have, and more of them than it holds; in training also dropout."""
+    if len(layers) < 2 and chip.late == "hidden":
+        hint = "Add a layer before the readout"
+        fail(f"{op}: `network` must have a hidden layer and a readout on {chip.name}, got one layer. {hint}.")
+    for place, layer in enumerate(layers):
+        _check_layer(op, layer, chip, train)
+        if layer.returning and place == len(layers) - 1 and not chip.recurrent_readouts:
+            _refuse(op, f"have a readout without recurrence on {chip.name}", layer.neuron, "recurrent", "Leave it out")
+    _check_sizes(op, layers, chip)
+    if train:
+        _check_learning(op, layers)
+
+
+def _check_layer(op: str, layer: ChainLayer, chip: FixedPoint, train: bool) -> None:
+    """Refuse blocks and neurons that the chip does not have."""
+    for node in (*layer.before, *layer.between):
+        if not isinstance(node.block, Flatten) and not node.block.is_skipped(train=train):
+            _refuse_block(op, node, chip)
+    if not isinstance(layer.connection.block, Dense):
+        _refuse_block(op, layer.connection, chip)
+    late, *returning = layer.returning or (None,)
+    for node in returning:
+        if not isinstance(node.block, Dense) or node.block.bias:
+            _refuse_block(op, node, chip)
+    if late is not None and (len(returning) != 1 or late.block.steps != 1):
+        got = plural(len(returning), "block") if len(returning) != 1 else f"{late.block.steps} steps"
+        _refuse(op, "return spikes by one connection in one step", late, got, "Use recurrent=True")
+    block: Any = layer.neuron.block
+    if not isinstance(block, Spiking | Integrator):
+        _refuse_block(op, layer.neuron, chip)
+    _check_neuron(op, layer.neuron, block.neuron, chip)
+
+
+def _check_neuron(op: str, node: Node, own: Neuron, chip: FixedPoint) -> None:
+    """Refuse neurons that the chip does not have."""
+    known = own.name in NEURONS and own.glif is not None and own.integrate is None and own.fire is None
+    if not known or own.sequence is not None or own.is_graded:
+        hint = f"Use one of {', '.join(NEURONS)}"
+        _refuse(op, f"have neurons of {chip.name}", node, own.name, hint)
+    if own.name in ("lif", "integrate_and_fire") and chip.needs_synapse:
+        _refuse(op, f"have neurons with synapses on {chip.name}", node, own.name, "Use neurons.current_lif")
+    form = own.glif
+    assert form is not None
+    if own.spikes and form.reset != chip.reset:
+        expected = f"have neurons with reset={chip.reset!r} on {chip.name}"
+        _refuse(op, expected, node, repr(form.reset), f"Train with neurons.{own.name}(reset={chip.reset!r})")
+    if form.reset_time == "after_decay" or form.spike_from == "old":
+        got = ", ".join(f"{name}={value!r}" for name, value in form.conventions.items())
+        hint = "Leave these switches out"
+        _refuse(op, "reset neurons before they decay, by their new spikes", node, got, hint)
+
+
+def _check_sizes(op: str, layers: tuple[ChainLayer, ...], chip: FixedPoint) -> None:
+    """Refuse more inputs and neurons than the chip has, and sums that float32 does not hold."""
+    widths = [_count(layer.out_shape) for layer in layers]
+    sizes = {
+        "max_inputs": (_count(layers[0].connection_shape), "inputs"),
+        "max_hidden": (sum(widths[:-1]), "hidden neurons"),
+        "max_outputs": (widths[-1], "outputs"),
+    }
+    for name, (count, what) in sizes.items():
+        most = getattr(chip, name)
+        if most is not None and count > most:
+            fail(
+                f"{op}: `network` must have at most {most} {what} on {chip.name}, got {count}. For its arithmetic "
+                f"without this limit pass dataclasses.replace(chip, {name}=None)."
+            )
+    for place, layer in enumerate(layers):
+        sources = _count(layer.connection_shape) * (chip.max_input if place == 0 else chip.max_spikes)
+        sources += widths[place] * chip.max_spikes if layer.returning else 0
+        if sources << (chip.weight_bits - 1 + chip.weight_shift) >= _EXACT:
+            most = _EXACT >> (chip.weight_bits - 1 + chip.weight_shift)
+            fail(
+                f"{op}: `network` must sum fewer than {most} spikes a step in `{layer.neuron.name}`, got up to {sources}. "
+                "Use fewer inputs to the layer."
+            )
+
+
+def _check_learning(op: str, layers: tuple[ChainLayer, ...]) -> None:
+    """Refuse what has no derivative through integers."""
+    for layer in layers:
+        block: Any = layer.neuron.block
+        own: Neuron = block.neuron
+        arguments = dict(own.arguments)
+        if any(arguments.get(name) for name in ("learn_decay", "learn_synapse_decay")):
+            hint = "Pass learn_decay=False: decays are whole numbers on a chip"
+            _refuse(op, "have neurons whose decays are not learned", layer.neuron, own.name, hint)
+        if own.sent is not None:
+            hint = "Pass gradient='surrogate'"
+            _refuse(op, "have neurons with a surrogate", layer.neuron, "gradient='spike_times'", hint)
+
+
+def _refuse_block(op: str, node: Node, chip: FixedPoint) -> None:
+    hint = "Use dense connections between its layers, and fold norms with network.fold"
+    _refuse(op, f"have blocks of {chip.name}", node, node.block.kind, hint)
+
+
+def _refuse(op: str, expected: str, node: Node, got: str, hint: str) -> None:
+    fail(f"{op}: `network` must {expected}, got {got} in `{node.name}`. {hint}.")
+
+
+def _count(shape: tuple[int, ...]) -> int:
+    count = 1
+    for length in shape:
+        count *= length
+    return count

@@ -1,0 +1,138 @@
+"""One step of integer neurons, in int32, and its derivative."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int32
+
+from snnjax.fixed_point._chips import FixedPoint
+from snnjax.ops.spike import spike
+from snnjax.surrogates import Surrogate
+
+
+class Neurons(NamedTuple):
+    """The integers of the neurons of a layer."""
+
+    threshold: Int32[Array, " neurons"]
+    decay: Int32[Array, " neurons"]
+    synapse_decay: Int32[Array, "synapses neurons"]
+    bias: Int32[Array, " neurons"]  # added to the membrane
+
+
+class Membranes(NamedTuple):
+    """The state of the neurons of a layer."""
+
+    v: Int32[Array, "batch neurons"]
+    current: Int32[Array, "synapses batch neurons"]
+
+
+def beside(constants: Any) -> Any:
+    """Constants with an axis for the batch before that of the neurons."""
+    return jax.tree.map(lambda own: jnp.expand_dims(own, -2), constants)
+
+
+def decayed(chip: FixedPoint, x: Array, decay: Array) -> Array:
+    """What a decay leaves of integers ``[*, neurons]``: ``x - D(x, decay)``."""
+    magnitude = jnp.abs(x) if chip.rounding == "to_zero" else x
+    if chip.decay == "shift":
+        lost = magnitude >> decay
+        lost = jnp.sign(x) * lost if chip.rounding == "to_zero" else lost
+        return x - (jnp.where((x > 0) & (lost == 0), 1, lost) if chip.at_least_one else lost)
+    # (x m) >> bits in two parts, which are the same number, and which int32 holds for 24 bits of x and 12 of m.
+    bits, kept = chip.decay_bits, (1 << chip.decay_bits) - decay
+    part = (magnitude >> bits) * kept + (((magnitude & ((1 << bits) - 1)) * kept) >> bits)
+    return jnp.sign(x) * part if chip.rounding == "to_zero" else part
+
+
+def saturated(chip: FixedPoint, x: Array) -> Array:
+    """States within their bounds."""
+    return jnp.clip(x, *chip.bounds)
+
+
+def overflowed(chip: FixedPoint, x: Array) -> Array:
+    """Currents within theirs; a sum of two is beyond them once at most."""
+    if chip.overflow == "saturate":
+        return saturated(chip, x)
+    top = 1 << (chip.state_bits - 1)
+    if chip.symmetric:
+        return jnp.where(x > top, x - 2 * top, jnp.where(x <= -top, x + 2 * top, x))
+    return ((x + top) & (2 * top - 1)) - top
+
+
+def advance(
+    chip: FixedPoint, neurons: Neurons, state: Membranes, arriving: Int32[Array, "synapses batch neurons"]
+) -> tuple[Membranes, Int32[Array, "batch neurons"]]:
+    """One step: the state after it, and the number of spikes of each neuron; the integers are `beside` the state."""
+    v, current = state
+    arriving = arriving << chip.input_shift
+    if chip.input_first:
+        current = decayed(chip, overflowed(chip, current + arriving), neurons.synapse_decay)
+    else:
+        current = overflowed(chip, decayed(chip, current, neurons.synapse_decay) + arriving)
+    total, kept = jnp.sum(current, axis=0), decayed(chip, v, neurons.decay)
+    if chip.change_first:
+        low = chip.bounds[0]
+        leak = jnp.where(v - kept == low, low, kept - v)  # the negative of the least number is itself
+        change = saturated(chip, saturated(chip, total + leak) + neurons.bias)
+        v = saturated(chip, v + change)
+    else:
+        v = saturated(chip, kept + total + neurons.bias)
+    fires = v >= neurons.threshold if chip.inclusive else v > neurons.threshold
+    spikes = fires.astype(v.dtype)
+    if chip.max_spikes > 1:
+        spikes *= jnp.clip(v // jnp.maximum(neurons.threshold, 1), 1, chip.max_spikes)
+    after = v - spikes * neurons.threshold if chip.reset == "subtract" else jnp.where(fires, 0, v)
+    return Membranes(after, current), spikes
+
+
+class Smooth(NamedTuple):
+    """What the derivative of a step reads: the real neurons for which the integers stand."""
+
+    unit: Float[Array, " neurons"]  # a membrane of 1, in integers
+    threshold: Float[Array, " neurons"]  # in the unit of the membrane
+    bias: Float[Array, " neurons"]  # in integers
+    decay: Float[Array, " neurons"]  # the share of the membrane that a step keeps
+    synapse_decay: Float[Array, "synapses neurons"]
+
+
+def kept_share(chip: FixedPoint, decay: Array) -> Array:
+    """The share of a state that a decay keeps, without rounding."""
+    if chip.decay == "shift":
+        return 1 - 2.0 ** -decay.astype(jnp.float32)
+    return 1 - decay.astype(jnp.float32) / 2**chip.decay_bits
+
+
+def straight_through(value: Array, smooth: Array) -> Array:
+    """`value`, bit for bit, with the derivative of `smooth`, which must be finite."""
+    return jax.lax.stop_gradient(value.astype(smooth.dtype)) + (smooth - jax.lax.stop_gradient(smooth))
+
+
+def with_derivative(
+    chip: FixedPoint,
+    smooth: Smooth,
+    spiking: tuple[Surrogate, bool] | None,
+    state: Membranes,
+    arriving: Float[Array, "synapses batch neurons"],
+    after: tuple[Membranes, Array],
+) -> tuple[Membranes, Array]:
+    """The state and spikes `after` a step of the integers, in float32, with the derivative of the real neurons.
+
+    ``i = b (i' + x)`` or ``b i' + x``, ``v = a v' + sum i + bias`` and the surrogate derivative of the spikes by
+    membrane and threshold; the reset is detached if the neurons say so. Those that do not spike have no surrogate.
+    """
+    (v, current), spikes = after
+    scaled, kept = arriving * 2.0**chip.input_shift, smooth.synapse_decay
+    real = kept * (state.current + scaled) if chip.input_first else kept * state.current + scaled
+    current = straight_through(current, real)
+    membrane = smooth.decay * state.v + jnp.sum(current, axis=0) + smooth.bias
+    if spiking is None:
+        return Membranes(straight_through(v, membrane), current), spikes.astype(membrane.dtype)
+    surrogate, detach_reset = spiking
+    fired = straight_through(spikes, spike(membrane / smooth.unit - smooth.threshold, surrogate))
+    resetting = jax.lax.stop_gradient(fired) if detach_reset else fired
+    if chip.reset == "subtract":
+        membrane = membrane - resetting * (smooth.unit * smooth.threshold)
+    else:
+        membrane = membrane * (1 - resetting)
+    return Membranes(straight_through(v, membrane), current), fired
