@@ -16,10 +16,11 @@ from snnjax._sparse_spikes import SparseSpikes
 from snnjax._types import Params, Signal, Stats, steps_within
 from snnjax.blocks.block import dense_signal, flat
 from snnjax.fixed_point._chips import FixedPoint
-from snnjax.fixed_point._convert import given
-from snnjax.fixed_point._network import IntegerLayer, IntegerNetwork, LayerState, State
-from snnjax.fixed_point._quantise import quantised_layer
-from snnjax.fixed_point._run import Real, Steps, run_layer
+from snnjax.fixed_point._convert import given, whole_network
+from snnjax.fixed_point._derivative import train_layer
+from snnjax.fixed_point._network import IntegerNetwork, LayerState, State
+from snnjax.fixed_point._quantise import Quantised, quantised_layer
+from snnjax.fixed_point._run import Steps, run_layer
 from snnjax.graph.network import Network, NetworkOutput
 
 
@@ -83,7 +84,7 @@ def run(
 def _run(
     network: IntegerNetwork, spikes: Array, state: State, lengths: Array | None, record: tuple[str, ...]
 ) -> tuple[Integers, State]:
-    found, after = _chain(network, (None,) * len(network.layers), spikes, state, lengths)
+    found, after = _chain(network, None, spikes, state, lengths)
     names = [layer.name for layer in network.layers]
     each = {"spikes": "spikes", "membranes": "v", "currents": "current"}
     kept = [
@@ -97,15 +98,20 @@ def _run(
 
 def _chain(
     network: IntegerNetwork,
-    real: tuple[Real | None, ...],
+    trained: Sequence[Quantised] | None,
     spikes: Array,
     state: State,
     lengths: Array | None,
 ) -> tuple[list[Steps], State]:
-    """All layers in order."""
+    """All layers in order; those that are trained have a derivative."""
     valid, found, after = steps_within(spikes.shape[0], lengths), list[Steps](), list[LayerState]()
-    for place, (layer, own, held) in enumerate(zip(network.layers, real, state, strict=True)):
-        steps, end = run_layer(network.chip_of(place), layer, held, spikes, valid, own)
+    for place, (layer, held) in enumerate(zip(network.layers, state, strict=True)):
+        chip = network.chip_of(place)
+        if trained is None:
+            steps, end = run_layer(chip, layer, held, spikes, valid)
+        else:
+            own = trained[place]
+            steps, end = train_layer(chip, own.spiking, (layer, own.real), held, spikes, valid)
         found, after, spikes = [*found, steps], [*after, end], steps.spikes.astype(jnp.float32)
     return found, tuple(after)
 
@@ -133,8 +139,8 @@ def apply(
     """Run a network in the integers of a chip with a derivative: the bits of `run` after `convert`.
 
     Values are those of the integers, held in float32, and derivatives those of the real neurons: rounding, clipping and
-    saturation are passed straight through, spikes have the surrogate of their neurons. `on_chip` makes a network of it
-    for `train.fit`.
+    saturation are passed straight through, spikes have the surrogate of their neurons. Gradients do not pass through
+    the state from an earlier call. `on_chip` makes a network of it for `train.fit`.
 
     Args:
         network: as for `convert`, without norms: fold them first.
@@ -171,16 +177,12 @@ def apply(
     if lengths is not None:
         lengths = as_lengths(op, lengths, *spikes.shape[:2])
     found = [quantised_layer(chip, own, params, stats) for own in layers]
-    whole = IntegerNetwork(
-        layers=tuple(own.layer for own in found),
-        chip=chip,
-        spiking_output=found[-1].real.spiking is not None,
-    )
-    state = whole.initial_state(spikes.shape[1], jnp.float32) if state is None else state
-    steps, after = _chain(whole, tuple(own.real for own in found), spikes, state, lengths)
+    whole = whole_network(chip, found)
+    state = whole.initial_state(spikes.shape[1]) if state is None else state
+    steps, after = _chain(whole, found, spikes, state, lengths)
     last, names = steps[-1], [layer.name for layer in whole.layers]
     output = last.spikes if whole.spiking_output else last.v / whole.layers[-1].unit[None, None]
-    spiking = [place for place, own in enumerate(found) if own.real.spiking is not None]
+    spiking = [place for place, own in enumerate(found) if own.spiking is not None]
     named = [names[place] for place in spiking], [steps[place] for place in spiking]
     recorded = {name: own.spikes for name, own in zip(*named, strict=True)} if "spikes" in record else {}
     membranes = {name: own.v for name, own in zip(names, steps, strict=True)} if "membranes" in record else {}

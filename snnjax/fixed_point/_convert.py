@@ -12,7 +12,7 @@ from snnjax._check import fail, short_repr
 from snnjax._quantised import any_quantised
 from snnjax._types import Params, Stats
 from snnjax.fixed_point._chips import FixedPoint
-from snnjax.fixed_point._network import IntegerLayer, IntegerNetwork
+from snnjax.fixed_point._network import IntegerNetwork
 from snnjax.fixed_point._quantise import Decays, Quantised, quantised_layer
 from snnjax.fixed_point._refuse import check_layers
 from snnjax.graph.check import check_params
@@ -87,16 +87,21 @@ def convert(
     network, params, layers, stats = given("fixed_point.convert", network, params, chip, stats)
     found = [quantised_layer(chip, own, params, stats) for own in layers]
     for own in found:
-        threshold = np.asarray(own.real.smooth.threshold)
-        if own.real.spiking is not None and not np.all(threshold > 0):
+        threshold = np.asarray(own.real.threshold)
+        if own.spiking is not None and not np.all(threshold > 0):
             least = float(np.min(threshold))
             fail(
                 f"fixed_point.convert: `params` must have positive thresholds in `{own.layer.name}`, got {least:g}. "
                 "Train with a threshold that is not learned."
             )
-    whole = tuple(_whole(own.layer) for own in found)
     report = Report({own.layer.name: _report(own) for own in found})
-    return IntegerNetwork(layers=whole, chip=chip, spiking_output=found[-1].real.spiking is not None), report
+    return whole_network(chip, found), report
+
+
+def whole_network(chip: FixedPoint, found: list[Quantised]) -> IntegerNetwork:
+    """The integers of all layers."""
+    is_spiking = found[-1].spiking is not None
+    return IntegerNetwork(layers=tuple(own.layer for own in found), chip=chip, spiking_output=is_spiking)
 
 
 def given(
@@ -119,20 +124,6 @@ def given(
     layers = layers_of(op, network)
     check_layers(op, layers, chip, train=train)
     return network, params, layers, stats or {}
-
-
-def _whole(layer: IntegerLayer) -> IntegerLayer:
-    """A layer whose weights are int8."""
-    as_int8 = lambda weights: None if weights is None else weights.astype(jnp.int8)  # noqa: E731
-    fields = {name: as_int8(getattr(layer, name)) for name in ("weights", "recurrent")}
-    return IntegerLayer(
-        **fields,
-        neurons=layer.neurons,
-        unit=layer.unit,
-        name=layer.name,
-        shift=layer.shift,
-        recurrent_shift=layer.recurrent_shift,
-    )
 
 
 def _report(own: Quantised) -> LayerReport:

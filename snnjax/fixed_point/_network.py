@@ -61,9 +61,9 @@ class IntegerNetwork:
         """Whether the inputs of a layer arrive one step later."""
         return place > 0 or self.chip.late == "all"
 
-    def initial_state(self, batch: int, dtype: Any = jnp.int32) -> "State":
+    def initial_state(self, batch: int) -> "State":
         """Zeros."""
-        return tuple(_at_rest(layer, batch, self.is_late(place), dtype) for place, layer in enumerate(self.layers))
+        return tuple(_at_rest(layer, batch, self.is_late(place)) for place, layer in enumerate(self.layers))
 
 
 class LayerState(NamedTuple):
@@ -77,8 +77,8 @@ class LayerState(NamedTuple):
 State = tuple[LayerState, ...]
 
 
-def _at_rest(layer: IntegerLayer, batch: int, is_late: bool, dtype: Any) -> LayerState:
+def _at_rest(layer: IntegerLayer, batch: int, is_late: bool) -> LayerState:
     neurons = (batch, layer.num_neurons)
-    membranes = Membranes(jnp.zeros(neurons, dtype), jnp.zeros((layer.num_synapses, *neurons), dtype))
+    membranes = Membranes(jnp.zeros(neurons, jnp.int32), jnp.zeros((layer.num_synapses, *neurons), jnp.int32))
     late = jnp.zeros((batch, layer.num_inputs), jnp.float32) if is_late else None
     return LayerState(membranes, late, None if layer.recurrent is None else jnp.zeros(neurons, jnp.float32))

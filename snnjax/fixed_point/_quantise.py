@@ -9,9 +9,9 @@ from jaxtyping import Array, Float
 
 from snnjax._types import Params, Stats, upcast
 from snnjax.fixed_point._chips import FixedPoint
+from snnjax.fixed_point._derivative import Real, Spiking
 from snnjax.fixed_point._network import IntegerLayer
-from snnjax.fixed_point._run import Real
-from snnjax.fixed_point._step import Neurons, Smooth, kept_share, straight_through
+from snnjax.fixed_point._step import Neurons, kept_share
 from snnjax.graph.layers import ChainLayer
 
 # A threshold is at most this share of the range of a membrane, so that the membrane rarely comes to its bounds; so is a
@@ -29,10 +29,11 @@ class Decays(NamedTuple):
 
 
 class Quantised(NamedTuple):
-    """A layer in float32 that holds integers, with derivatives straight through, and how they were found."""
+    """The integers of a layer, and how they were found."""
 
     layer: IntegerLayer
-    real: Real
+    real: Real  # with derivatives straight through
+    spiking: Spiking | None  # None for neurons that do not spike
     decays: Decays
     scale: Float[Array, " neurons"]  # a weight of 1, in integers
     clipped: dict[str, Array]  # how many integers were clipped, of those named
@@ -74,21 +75,20 @@ def quantised_layer(chip: FixedPoint, own: ChainLayer, params: Params, stats: St
     clipped: dict[str, Array] = {}
     thresholds, clipped["thresholds"] = _threshold(chip, unit * real.threshold, block.neuron, spikes)
     smooth_bias, whole_bias, clipped["biases"] = _bias(chip, bias, real, (scale, unit), synapse_had)
+    whole = _whole(chip, weights, scale), None if recurrent is None else _whole(chip, recurrent, scale)
     layer = IntegerLayer(
-        weights=_whole(chip, weights, scale)[None],
-        recurrent=None if recurrent is None else _whole(chip, recurrent, scale)[None],
+        weights=_as_int8(whole[0]),
+        recurrent=None if whole[1] is None else _as_int8(whole[1]),
         neurons=Neurons(thresholds, decay, synapse_decay[None], whole_bias),
         unit=unit,
+        shift=jnp.int32(chip.weight_shift),
+        recurrent_shift=jnp.int32(chip.weight_shift),
         name=own.neuron.name,
-        shift=chip.weight_shift,
-        recurrent_shift=chip.weight_shift,
     )
-    smooth = Smooth(unit, real.threshold, smooth_bias, had, synapse_had[None])
-    form = block.neuron.glif
-    spiking = (block.neuron.surrogate, form.detach_reset) if spikes else None
-    return Quantised(
-        layer, Real(smooth, spiking), Decays(real.decay, real.synapse_decay, had, synapse_had), scale, clipped
-    )
+    held = Real(*whole, real.threshold, smooth_bias, unit, had, synapse_had[None])
+    spiking = Spiking(block.neuron.surrogate, block.neuron.glif.detach_reset) if spikes else None
+    decays = Decays(real.decay, real.synapse_decay, had, synapse_had)
+    return Quantised(layer, held, spiking, decays, scale, clipped)
 
 
 def _physical(block: Any, params: Params, stats: Stats, shape: tuple[int, ...]) -> _Physical:
@@ -137,10 +137,15 @@ def _weights(own: ChainLayer, params: Params) -> tuple[Array, Array | None, Arra
     return weights, returning.block.used(params[returning.name].weights).astype(jnp.float32), bias
 
 
-def _whole(chip: FixedPoint, weights: Array, scale: Array) -> Array:
-    most = chip.most_weight
-    scaled = weights * scale[None]
-    return straight_through(jnp.clip(jnp.round(scaled), -most, most), scaled)
+def _whole(chip: FixedPoint, weights: Array, scale: Array) -> Float[Array, "1 inputs neurons"]:
+    """Whole weights in float32, with the derivative of those that are not rounded."""
+    most, scaled = chip.most_weight, (weights * scale[None])[None]
+    rounded = jnp.clip(jnp.round(jax.lax.stop_gradient(scaled)), -most, most)
+    return rounded + (scaled - jax.lax.stop_gradient(scaled))
+
+
+def _as_int8(weights: Array) -> Array:
+    return jax.lax.stop_gradient(weights).astype(jnp.int8)
 
 
 def _threshold(chip: FixedPoint, real: Array, neuron: Any, spikes: bool) -> tuple[Array, Array]:

@@ -1,4 +1,4 @@
-"""A layer of integer neurons over all steps, with and without its derivative."""
+"""A layer of integer neurons over all steps."""
 
 import functools
 from typing import Any, NamedTuple
@@ -8,41 +8,31 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int32
 
 from snnjax._quantised import Quantised
-from snnjax.blocks.block import aligned_mask, choose
+from snnjax.blocks.block import aligned_mask
 from snnjax.fixed_point._chips import FixedPoint
 from snnjax.fixed_point._network import IntegerLayer, LayerState
-from snnjax.fixed_point._step import (
-    Membranes,
-    Smooth,
-    advance,
-    beside,
-    overflowed,
-    with_derivative,
-)
+from snnjax.fixed_point._step import Membranes, advance, beside, overflowed
 from snnjax.ops.spike_matmul import spike_matmul
-from snnjax.surrogates import Surrogate
-
-
-class Real(NamedTuple):
-    """What the derivative of a layer reads."""
-
-    smooth: Smooth
-    spiking: tuple[Surrogate, bool] | None  # and whether the reset is detached; None for neurons without spikes
 
 
 class Steps(NamedTuple):
-    """What a layer did in each step: int32, or float32 with a derivative."""
+    """What a layer did in each step."""
 
-    spikes: Array  # [time, batch, neurons]
-    v: Array  # [time, batch, neurons]
-    current: Array  # [time, synapses, batch, neurons]
+    spikes: Int32[Array, "time batch neurons"]
+    v: Int32[Array, "time batch neurons"]
+    current: Int32[Array, "time synapses batch neurons"]
 
 
-class _Sources(NamedTuple):
-    """What arrives in a step, source by source, for chips whose currents saturate after each."""
+# The state of neurons, and their last spikes if they are recurrent.
+Start = tuple[Membranes, Array | None]
 
-    spikes: Array  # [batch, sources]
-    weights: Array  # int32 [synapses, sources, neurons], shifted
+
+class Arriving(NamedTuple):
+    """What arrives at a layer from outside."""
+
+    spikes: Float[Array, "time batch inputs"]
+    drive: Float[Array, "time synapses batch neurons"]  # their sums, float32 that holds integers
+    valid: Bool[Array, "time batch"] | None  # within a sequence
 
 
 def run_layer(
@@ -51,59 +41,30 @@ def run_layer(
     state: LayerState,
     spikes: Float[Array, "time batch inputs"],
     valid: Bool[Array, "time batch"] | None,
-    real: Real | None = None,
 ) -> tuple[Steps, LayerState]:
-    """All steps of a layer; its state stays after the end of a sequence, and spikes there are 0.
-
-    With `real` weights and state are float32 that holds integers.
-    """
-    if valid is not None:
-        spikes = jnp.where(aligned_mask(valid, 3), spikes, 0)
-    late = None
-    if state.arriving is not None:
-        rows = jnp.concatenate([state.arriving[None], spikes])
-        late = rows[-1] if valid is None else _last(rows, valid)
-        spikes = rows[:-1]
-    inputs = spikes, _drive(layer.weights, layer.shift, spikes)
-    real = None if real is None else real._replace(smooth=beside(real.smooth))
-    step = functools.partial(_step, chip, layer, real)
-    (membranes, fired), steps = jax.lax.scan(step, (state.membranes, state.fired), (inputs, valid))
+    """All steps of a layer; its state stays after the end of a sequence, and spikes there are 0."""
+    spikes, late = delivered(state.arriving, spikes, valid)
+    arriving = Arriving(spikes, drive_of(layer.weights, layer.shift, spikes), valid)
+    (membranes, fired), steps = scan_neurons(chip, layer, (state.membranes, state.fired), arriving)
     return steps, LayerState(membranes, late, fired)
 
 
-def _step(
-    chip: FixedPoint, layer: IntegerLayer, real: Real | None, carry: Any, xs: Any
-) -> tuple[Any, Steps]:
-    (before, fired), ((spikes, drive), inside) = carry, xs
-    if layer.recurrent is not None:
-        drive = drive + _drive(layer.recurrent, layer.recurrent_shift, fired)
-    whole = jax.tree.map(_integers, before)
-    arriving = _integers(drive)
-    if chip.each_source:
-        arriving = _in_order(chip, layer, whole.current, arriving, spikes, fired)
-    after, count = advance(chip, jax.tree.map(_integers, beside(layer.neurons)), whole, arriving)
-    if real is not None:
-        after, count = with_derivative(chip, real.smooth, real.spiking, before, drive, (after, count))
-    after, count = choose_state(inside, after, before), choose(inside, count, jnp.zeros_like(count))
-    own = None if fired is None else choose(inside, count.astype(fired.dtype), fired)
-    return (after, own), Steps(count, after.v, after.current)
+def delivered(
+    before: Array | None, spikes: Float[Array, "time batch inputs"], valid: Array | None
+) -> tuple[Array, Array | None]:
+    """The spikes that arrive in each step, and those that arrive after the last one; None where none are late."""
+    if valid is not None:
+        spikes = jnp.where(aligned_mask(valid, 3), spikes, 0)
+    if before is None:
+        return spikes, None
+    rows = jnp.concatenate([before[None], spikes])
+    if valid is None:
+        return rows[:-1], rows[-1]
+    lengths = jnp.sum(valid, axis=0, dtype=jnp.int32)
+    return rows[:-1], jnp.take_along_axis(rows, lengths[None, :, None], axis=0)[0]
 
 
-def choose_state(inside: Array | None, after: Membranes, before: Membranes) -> Membranes:
-    """The state of the sequences that have not ended; currents have the synapses first."""
-    if inside is None:
-        return after
-    is_inside = inside[:, None]
-    return Membranes(
-        jnp.where(is_inside, after.v, before.v), jnp.where(is_inside[None], after.current, before.current)
-    )
-
-
-def _integers(array: Array) -> Int32[Array, "..."]:
-    return jax.lax.stop_gradient(array).astype(jnp.int32)
-
-
-def _drive(weights: Array, shift: Any, spikes: Array) -> Float[Array, "*axes synapses batch neurons"]:
+def drive_of(weights: Array, shift: Any, spikes: Array) -> Float[Array, "*axes synapses batch neurons"]:
     """The sums of the weights of all spikes, float32 that holds integers: exact below 2^24, in any order."""
     synapses, inputs, neurons = weights.shape
     flat = jnp.moveaxis(weights, 0, 1).reshape(inputs, synapses * neurons)
@@ -113,40 +74,79 @@ def _drive(weights: Array, shift: Any, spikes: Array) -> Float[Array, "*axes syn
     return jnp.moveaxis(sums, -2, -3) * (1 << jnp.asarray(shift, jnp.int32)).astype(jnp.float32)
 
 
+def scan_neurons(
+    chip: FixedPoint, layer: IntegerLayer, start: Start, arriving: Arriving
+) -> tuple[Start, Steps]:
+    """The steps of neurons on given drives; `start` is their state, and their last spikes if they are recurrent.
+
+    Where currents saturate after each source, the drive is the sum of all unless a current could have come to a bound
+    on the way: only then all steps are run again, with the sources one by one.
+    """
+    plain = _scan(chip, layer, start, arriving, in_order=False)
+    if not chip.each_source:
+        return plain
+    again = functools.partial(_scan, chip, layer, start, arriving, in_order=True)
+    before = jnp.concatenate([start[0].current[None], plain[1].current[:-1]])
+    way = jnp.abs(before) + _reach(layer.weights, layer.shift, arriving.spikes)
+    if start[1] is not None:
+        fired = jnp.concatenate([start[1][None].astype(jnp.int32), plain[1].spikes[:-1]])
+        way += _reach(layer.recurrent, layer.recurrent_shift, fired)
+    return jax.lax.cond(jnp.any(way > chip.bounds[1]), again, lambda: plain)
+
+
+def _scan(
+    chip: FixedPoint, layer: IntegerLayer, start: Start, arriving: Arriving, *, in_order: bool
+) -> tuple[Start, Steps]:
+    neurons = beside(layer.neurons)
+
+    def step(carry: Start, xs: Any) -> tuple[Start, Steps]:
+        (before, fired), (spikes, drive, inside) = carry, xs
+        if spikes is not None:
+            whole = _in_order(chip, layer, before.current, spikes, fired)
+        else:
+            whole = drive if fired is None else drive + _feedback(layer, fired)
+        after, count = advance(chip, neurons, before, whole.astype(jnp.int32))
+        if inside is not None:
+            within = inside[:, None]
+            current = jnp.where(within[None], after.current, before.current)
+            after, count = Membranes(jnp.where(within, after.v, before.v), current), jnp.where(within, count, 0)
+        own = None if fired is None else count.astype(jnp.float32)
+        if own is not None and inside is not None:
+            own = jnp.where(inside[:, None], own, fired)
+        return (after, own), Steps(count, after.v, after.current)
+
+    return jax.lax.scan(step, start, (arriving.spikes if in_order else None, arriving.drive, arriving.valid))
+
+
+def _feedback(layer: IntegerLayer, fired: Float[Array, "batch neurons"]) -> Array:
+    return drive_of(layer.recurrent, layer.recurrent_shift, fired)
+
+
+def _reach(weights: Any, shift: Any, spikes: Array) -> Int32[Array, "time synapses batch neurons"]:
+    """How far the spikes of a step could move a current on the way, at most."""
+    most = jnp.max(jnp.abs(weights.astype(jnp.int32)), axis=1, initial=0) << shift
+    return jnp.sum(spikes, axis=-1).astype(jnp.int32)[:, None, :, None] * most[None, :, None]
+
+
 def _in_order(
     chip: FixedPoint,
     layer: IntegerLayer,
     current: Int32[Array, "synapses batch neurons"],
-    arriving: Int32[Array, "synapses batch neurons"],
     spikes: Float[Array, "batch inputs"],
     fired: Float[Array, "batch neurons"] | None,
 ) -> Int32[Array, "synapses batch neurons"]:
-    """What all sources together change of a current that saturates after each of them.
+    """What all sources, one by one, change of a current that saturates after each of them."""
 
-    It is their sum, unless they could reach a bound on the way; only then they are added one by one.
-    """
-    sources = [_Sources(_integers(spikes), _integers(layer.weights) << layer.shift)]
-    if layer.recurrent is not None and fired is not None:
-        sources.append(_Sources(_integers(fired), _integers(layer.recurrent) << layer.recurrent_shift))
-    way = jnp.abs(current)
-    for own in sources:
-        most = jnp.max(jnp.abs(own.weights), axis=1, initial=0)  # [synapses, neurons]
-        way += jnp.sum(own.spikes, axis=-1)[None, :, None] * most[:, None]
+    def add(shift: Any, held: Array, source: tuple[Array, Array]) -> tuple[Array, None]:
+        counts, weights = (each.astype(jnp.int32) for each in source)
+        return overflowed(chip, held + counts[None, :, None] * (weights[:, None] << shift)), None
 
-    def add(held: Array, source: tuple[Array, Array]) -> tuple[Array, None]:
-        counts, weights = source
-        return overflowed(chip, held + counts[None, :, None] * weights[:, None]), None
-
-    def one_by_one() -> Array:
-        end = current
-        for own in sources:
-            end, _ = jax.lax.scan(add, end, (own.spikes.T, jnp.moveaxis(own.weights, 1, 0)))
-        return end - current
-
-    return jax.lax.cond(jnp.any(way > chip.bounds[1]), one_by_one, lambda: arriving)
-
-
-def _last(rows: Float[Array, "rows batch inputs"], valid: Bool[Array, "time batch"]) -> Array:
-    """The last spikes of each sequence, of rows that begin with those before the first step."""
-    lengths = jnp.sum(valid, axis=0, dtype=jnp.int32)
-    return jnp.take_along_axis(rows, lengths[None, :, None], axis=0)[0]
+    end = current
+    for sources, weights, shift in (
+        (spikes, layer.weights, layer.shift),
+        (fired, layer.recurrent, layer.recurrent_shift),
+    ):
+        if sources is not None and weights is not None:
+            pairs = sources.T, jnp.moveaxis(weights, 1, 0)
+            end, _ = jax.lax.scan(functools.partial(add, shift), end, pairs)
+    return end - current

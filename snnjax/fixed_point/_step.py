@@ -1,14 +1,12 @@
-"""One step of integer neurons, in int32, and its derivative."""
+"""One step of integer neurons, in int32."""
 
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int32
+from jaxtyping import Array, Int32
 
 from snnjax.fixed_point._chips import FixedPoint
-from snnjax.ops.spike import spike
-from snnjax.surrogates import Surrogate
 
 
 class Neurons(NamedTuple):
@@ -81,19 +79,11 @@ def advance(
     fires = v >= neurons.threshold if chip.inclusive else v > neurons.threshold
     spikes = fires.astype(v.dtype)
     if chip.max_spikes > 1:
-        spikes *= jnp.clip(v // jnp.maximum(neurons.threshold, 1), 1, chip.max_spikes)
+        # In float32, which vector units divide: for whole numbers below 2^24 the floor is that of their quotient.
+        times = v.astype(jnp.float32) / jnp.maximum(neurons.threshold, 1).astype(jnp.float32)
+        spikes *= jnp.clip(times, 1, chip.max_spikes).astype(v.dtype)
     after = v - spikes * neurons.threshold if chip.reset == "subtract" else jnp.where(fires, 0, v)
     return Membranes(after, current), spikes
-
-
-class Smooth(NamedTuple):
-    """What the derivative of a step reads: the real neurons for which the integers stand."""
-
-    unit: Float[Array, " neurons"]  # a membrane of 1, in integers
-    threshold: Float[Array, " neurons"]  # in the unit of the membrane
-    bias: Float[Array, " neurons"]  # in integers
-    decay: Float[Array, " neurons"]  # the share of the membrane that a step keeps
-    synapse_decay: Float[Array, "synapses neurons"]
 
 
 def kept_share(chip: FixedPoint, decay: Array) -> Array:
@@ -101,38 +91,3 @@ def kept_share(chip: FixedPoint, decay: Array) -> Array:
     if chip.decay == "shift":
         return 1 - 2.0 ** -decay.astype(jnp.float32)
     return 1 - decay.astype(jnp.float32) / 2**chip.decay_bits
-
-
-def straight_through(value: Array, smooth: Array) -> Array:
-    """`value`, bit for bit, with the derivative of `smooth`, which must be finite."""
-    return jax.lax.stop_gradient(value.astype(smooth.dtype)) + (smooth - jax.lax.stop_gradient(smooth))
-
-
-def with_derivative(
-    chip: FixedPoint,
-    smooth: Smooth,
-    spiking: tuple[Surrogate, bool] | None,
-    state: Membranes,
-    arriving: Float[Array, "synapses batch neurons"],
-    after: tuple[Membranes, Array],
-) -> tuple[Membranes, Array]:
-    """The state and spikes `after` a step of the integers, in float32, with the derivative of the real neurons.
-
-    ``i = b (i' + x)`` or ``b i' + x``, ``v = a v' + sum i + bias`` and the surrogate derivative of the spikes by
-    membrane and threshold; the reset is detached if the neurons say so. Those that do not spike have no surrogate.
-    """
-    (v, current), spikes = after
-    scaled, kept = arriving * 2.0**chip.input_shift, smooth.synapse_decay
-    real = kept * (state.current + scaled) if chip.input_first else kept * state.current + scaled
-    current = straight_through(current, real)
-    membrane = smooth.decay * state.v + jnp.sum(current, axis=0) + smooth.bias
-    if spiking is None:
-        return Membranes(straight_through(v, membrane), current), spikes.astype(membrane.dtype)
-    surrogate, detach_reset = spiking
-    fired = straight_through(spikes, spike(membrane / smooth.unit - smooth.threshold, surrogate))
-    resetting = jax.lax.stop_gradient(fired) if detach_reset else fired
-    if chip.reset == "subtract":
-        membrane = membrane - resetting * (smooth.unit * smooth.threshold)
-    else:
-        membrane = membrane * (1 - resetting)
-    return Membranes(straight_through(v, membrane), current), fired
