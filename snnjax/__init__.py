@@ -60,6 +60,7 @@ if _TYPE_CHECKING:  # what `__getattr__` imports
     from snnjax import data as data
     from snnjax import encoding as encoding
     from snnjax import event_times as event_times
+    from snnjax import fixed_point as fixed_point
     from snnjax import ipu as ipu
     from snnjax import losses as losses
     from snnjax import metrics as metrics

@@ -3,7 +3,9 @@
 import dataclasses
 from dataclasses import dataclass
 
-from snnjax._check import check_choice, check_integer, check_switches
+import numpy as np
+
+from snnjax._check import check_choice, check_integer, check_switches, check_within
 
 DECAYS = ("shift", "multiply")
 ROUNDINGS = ("floor", "to_zero")
@@ -111,8 +113,8 @@ class FixedPoint:
         check_switches("FixedPoint", **{name: getattr(self, name) for name in _SWITCHES})
         # 24 bits are those of float32, and a state times a decay of 12 bits is int32 in two parts.
         for name, least, most in (("weight_bits", 2, 8), ("state_bits", 8, 24), ("decay_bits", 1, 12)):
-            check_integer("FixedPoint", name, getattr(self, name), least)
-            check_choice("FixedPoint", name, getattr(self, name), range(least, most + 1))
+            bits = check_integer("FixedPoint", name, getattr(self, name), 0)
+            check_within("FixedPoint", name, np.array(bits), most, "Float32 and int32 hold no more exactly", least)
 
     @property
     def bounds(self) -> tuple[int, int]:

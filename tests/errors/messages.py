@@ -31,6 +31,7 @@ _MODULES = [
     "snnjax.data",
     "snnjax.encoding",
     "snnjax.event_times",
+    "snnjax.fixed_point",
     "snnjax.ipu",
     "snnjax.losses",
     "snnjax.metrics",

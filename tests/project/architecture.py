@@ -23,6 +23,7 @@ LAYERS = {
         ("__init__", "__main__"),
         ("cli", "ipu", "nir", "neurobench", "train", "plot", "data"),
         ("_plots", "models"),
+        ("fixed_point",),
         ("online", "quantisation", "losses", "metrics", "graph", "encoding"),
         ("blocks",),
         ("neurons",),

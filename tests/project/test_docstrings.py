@@ -20,6 +20,7 @@ PUBLIC = (
     "losses",
     "online",
     "event_times",
+    "fixed_point",
     "plasticity",
     "quantisation",
     "encoding",

@@ -1,0 +1,130 @@
+"""Accuracy of networks in the integers of a chip: trained in floating point, converted, trained on straight through.
+
+``python -m tests.benchmarks.trained.fixed_point --data nmnist_1100.npz`` prints a line for each task, chip and seed.
+N-MNIST has 17 x 17 x 2 inputs and 40 steps, 800 recordings for training and 300 for the test; vowels are
+where each of 12 coefficients crosses one of four levels, upwards or downwards. Both networks exceed the inputs of Xylo, so they have its arithmetic and not its size.
+"""
+
+import argparse
+import dataclasses
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import snnjax
+from snnjax import data, fixed_point, losses, neurons, train
+
+SEEDS = (0, 1, 2)
+BATCH, BOUND = 25, 0.1  # samples; spikes of a neuron in a step, above which a penalty keeps them
+MORE = 2  # epochs straight through, and in floating point for comparison
+XYLO = dataclasses.replace(fixed_point.XYLO, max_inputs=None, max_hidden=None, max_outputs=None)
+CHIPS = {"Xylo": XYLO, "lava": fixed_point.LAVA_LOIHI}
+REPEAT = 3  # steps for each of the series
+LEVELS = (-1.0, -1 / 3, 1 / 3, 1.0)  # of a coefficient, in its standard deviations
+
+
+class Spikes(NamedTuple):
+    """A data set of dense spikes."""
+
+    inputs: np.ndarray  # uint8 [samples, time, inputs]
+    labels: np.ndarray
+    lengths: np.ndarray
+
+    def __len__(self) -> int:
+        """The number of samples."""
+        return len(self.labels)
+
+    def take(self, indices: np.ndarray) -> data.Batch:
+        """The samples at `indices`."""
+        inputs = jnp.asarray(np.moveaxis(self.inputs[indices], 0, 1))
+        return data.Batch(inputs, jnp.asarray(self.labels[indices]), jnp.asarray(self.lengths[indices]))
+
+
+def nmnist(path: Path) -> tuple[Spikes, Spikes]:
+    """The recordings of an array file at half the resolution, in 40 steps."""
+    parts = [data.load_nmnist(path, split, num_steps=40) for split in ("train", "test")]
+    grids, labels = [], []
+    for part in parts:
+        for first in range(0, len(part), 100):
+            batch = part.take(np.arange(first, min(first + 100, len(part))))
+            dense = np.asarray(batch.inputs.to_dense() > 0)
+            pixels = dense.reshape(*dense.shape[:2], 2, 17, 2, 17, 2).any(axis=(4, 6))
+            grids.append(np.moveaxis(pixels.reshape(*dense.shape[:2], 578), 1, 0).astype(np.uint8))
+            labels.append(np.asarray(batch.labels))
+    order = np.random.default_rng(0).permutation(sum(map(len, labels)))
+    grid, label = np.concatenate(grids)[order], np.concatenate(labels).astype(np.int32)[order]
+    lengths = np.full(len(label), 40, np.int32)
+    return Spikes(grid[:800], label[:800], lengths[:800]), Spikes(grid[800:], label[800:], lengths[800:])
+
+
+def vowels() -> tuple[Spikes, Spikes]:
+    """The speakers of the vowels, with a spike for each level that a coefficient crosses, upwards or downwards."""
+    parts = [data.load_japanese_vowels(split) for split in ("train", "test")]
+    batches = [part.take(np.arange(len(part))) for part in parts]
+    held = [np.moveaxis(np.asarray(batch.inputs), 0, 1) for batch in batches]
+    lengths = [np.asarray(batch.lengths) for batch in batches]
+    inside = [np.arange(x.shape[1])[None] < n[:, None] for x, n in zip(held, lengths, strict=True)]
+    mean, deviation = held[0][inside[0]].mean(0), held[0][inside[0]].std(0)
+    found = []
+    for x, n, batch in zip(held, lengths, batches, strict=True):
+        levels = (((x - mean) / deviation)[..., None] > np.array(LEVELS)).reshape(*x.shape[:2], -1)
+        change = np.diff(levels.astype(np.int8), axis=1, prepend=0)
+        spikes = np.zeros((len(x), REPEAT * x.shape[1], 2 * levels.shape[2]), np.uint8)
+        spikes[:, ::REPEAT] = np.concatenate([change > 0, change < 0], axis=-1)
+        found.append(Spikes(spikes, np.asarray(batch.labels), (REPEAT * n).astype(np.int32)))
+    return found[0], found[1]
+
+
+def measure(parts: tuple[Spikes, Spikes], chip: fixed_point.FixedPoint, hidden: int, epochs: int, seed: int) -> str:
+    """A line of accuracies in percent, and activities."""
+    learn, test = parts
+    classes = int(learn.labels.max()) + 1
+    neuron = neurons.current_lif(0.9, 1.0, 0.7, reset=chip.reset)
+    net = snnjax.network(
+        learn.inputs.shape[2], [snnjax.layer(hidden, neuron)], snnjax.leaky_readout(classes, decay=0.95)
+    )
+    whole = fixed_point.on_chip(net, chip)
+
+    def fitted(network, params, epochs, rate):
+        config = train.TrainConfig(
+            epochs=epochs, batch_size=BATCH, learning_rate=rate, selection="last", activity_bound=BOUND, seed=seed
+        )
+        return train.fit(network, params, learn, None, loss=losses.cross_entropy_sum, config=config).params
+
+    def right(network, params):
+        found = train.evaluate(network, params, test, loss=losses.cross_entropy_sum)
+        return 100 * found["accuracy"], found["activity"][0]
+
+    params = fitted(net, net.init(jax.random.key(seed)), epochs, 5e-3)
+    floats, converted = right(net, params), right(whole, params)
+    trained = right(whole, fitted(whole, params, MORE, 1e-3))
+    longer = right(net, fitted(net, params, MORE, 1e-3))
+    names = ("float", "converted", "straight through", "float as long")
+    pairs = zip(names, (floats, converted, trained, longer), strict=True)
+    return ", ".join(f"{name} {share:.2f} ({activity:.3f})" for name, (share, activity) in pairs)
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, help="N-MNIST, as for data.load_nmnist")
+    options = parser.parse_args()
+    tasks = {"vowels": (vowels(), 100, 30)}
+    if options.data is not None:
+        tasks["nmnist"] = (nmnist(options.data), 100, 6)
+    for name, (parts, hidden, epochs) in tasks.items():
+        for chip_name, chip in CHIPS.items():
+            for seed in SEEDS:
+                started = time.process_time()
+                line = measure(parts, chip, hidden, epochs, seed)
+                sys.stdout.write(f"{name}, {chip_name}, {seed}: {line}; {time.process_time() - started:.0f} s CPU\n")
+                sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,283 @@
+"""Conversion to the integers of a chip: scales and decays by hand, bits of `run` and `apply`, gradients, refusals."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import snnjax
+from snnjax import blocks, fixed_point, losses, neurons, train
+from snnjax.data import Batch
+from snnjax.fixed_point import LAVA_LOIHI, XYLO
+
+CHIPS = {"xylo": XYLO, "lava": LAVA_LOIHI}
+TIME, BATCH, INPUTS = 20, 3, 6
+
+
+def make_net(chip, recurrent=False, **options):
+    """A network that the chip has."""
+    neuron = neurons.current_lif(0.9, 1.0, 0.7, reset=chip.reset, **options)
+    layers = [snnjax.layer(8, neuron, recurrent=recurrent).named("a"), snnjax.layer(5, neuron).named("b")]
+    return snnjax.network(INPUTS, layers, snnjax.leaky_readout(4))
+
+
+def make_params(net, size=2.0):
+    """Parameters with larger weights and biases that are not 0."""
+    params = net.init(jax.random.key(0))
+    return jax.tree.map(lambda own: size * own if own.ndim > 1 else own + 0.1, params)
+
+
+def make_spikes(chip, rate=0.4):
+    counts = np.random.default_rng(1).poisson(rate, (TIME, BATCH, INPUTS))
+    return counts.clip(0, chip.max_input).astype(np.uint8)
+
+
+def test_numbers_by_hand_on_xylo():
+    neuron = neurons.current_lif(0.75, 1.0, 0.5)
+    net = snnjax.network(2, [snnjax.layer(1, neuron)], snnjax.leaky_readout(1, decay=0.75))
+    params = jax.tree.map(jnp.zeros_like, net.init(jax.random.key(0)))
+    weights = jnp.array([[1.0], [-0.5]])
+    params["layer_0/connection"] = params["layer_0/connection"]._replace(weights=weights, bias=jnp.array([0.25]))
+    whole, report = fixed_point.convert(net, params, XYLO)
+    hidden = whole.layers[0]
+    assert hidden.weights[0].tolist() == [[127], [-64]]  # 127 is a weight of 1
+    # A constant input x becomes the current x 127 b / (1 - b) = 127 x, and the membrane 127 x / (1 - a) = 508 x.
+    assert hidden.unit.tolist() == [508.0]
+    assert hidden.neurons.threshold.tolist() == [509]  # v > 508
+    assert hidden.neurons.bias.tolist() == [32]  # 0.25 * 127
+    assert (hidden.neurons.decay.tolist(), hidden.neurons.synapse_decay.tolist()) == ([2], [[1]])
+    assert whole.layers[1].neurons.synapse_decay.tolist() == [[1]]  # the fastest one there is
+    assert str(report).splitlines()[0] == (
+        "layer_0/neuron: decay 0.75 -> 0.75, synapse 0.5 -> 0.5, 1 weight = 127"
+    )
+
+
+@pytest.mark.parametrize("chip", CHIPS.values(), ids=CHIPS)
+@pytest.mark.parametrize("recurrent", [False, True])
+def test_run_is_apply_to_the_bit(chip, recurrent):
+    net, lengths = make_net(chip, recurrent), jnp.array([TIME, 11, 0])
+    params, spikes = make_params(net), make_spikes(chip)
+    whole, _ = fixed_point.convert(net, params, chip)
+    ran, state = fixed_point.run(whole, spikes, lengths=lengths, record=("spikes", "membranes"))
+    ours, after = fixed_point.apply(net, params, chip, spikes, lengths=lengths, record=("spikes", "membranes"))
+    assert all(np.array_equal(ours.membranes[name], own) for name, own in ran.membranes.items())
+    assert all(np.array_equal(own, ran.spikes[name]) for name, own in ours.recorded.items())
+    assert all(own.sum() > 0 for own in ours.recorded.values())
+    jax.tree.map(np.testing.assert_array_equal, state, after)
+    assert np.array_equal(ours.output, ran.output / whole.layers[-1].unit[None, None])
+    assert not ran.membranes["a/neuron"][11:, 1].any() or (np.diff(ran.membranes["a/neuron"][10:, 1], axis=0) == 0).all()
+    # In two parts that carry their state.
+    first, middle = fixed_point.run(whole, spikes[:7])
+    second, _ = fixed_point.run(whole, spikes[7:], middle)
+    whole_run, _ = fixed_point.run(whole, spikes)
+    assert np.array_equal(jnp.concatenate([first.output, second.output]), whole_run.output)
+
+
+@pytest.mark.parametrize("rate", [0.5, 15.0])
+def test_order_of_sources_is_that_of_the_chip(rate):
+    """All sources of a step at once are the chip's unless a current comes to its bounds; then they are not."""
+    rng = np.random.default_rng(0)
+    neurons_ = fixed_point.Neurons(*(jnp.full(shape, own) for shape, own in (((9,), 500), ((9,), 3), ((1, 9), 6), ((9,), 0))))
+    weights = {"weights": rng.integers(-127, 128, (1, 40, 9)), "recurrent": rng.integers(-127, 128, (1, 9, 9))}
+    held = {name: jnp.asarray(own, jnp.int8) for name, own in weights.items()}
+    layer = fixed_point.IntegerLayer(**held, neurons=neurons_, unit=jnp.ones(9), name="a")
+    spikes = rng.poisson(rate, (TIME, 2, 40)).clip(0, 15)
+    ends = []
+    for each_source in (True, False):
+        chip = dataclasses.replace(XYLO, each_source=each_source)
+        net = fixed_point.IntegerNetwork(layers=(layer, layer), chip=chip, spiking_output=False)
+        net = dataclasses.replace(net, layers=(layer,))
+        ends.append(fixed_point.run(net, spikes, record=("currents",))[0].currents["a"])
+    assert np.array_equal(*ends) == (rate < 1)
+    by_hand = np.zeros((2, 9), int)
+    for source in range(40):
+        by_hand = np.clip(by_hand + spikes[0, :, source, None] * weights["weights"][0, source], -32768, 32767)
+    lost = by_hand >> 6
+    by_hand -= np.where((by_hand > 0) & (lost == 0), 1, lost)
+    assert np.array_equal(ends[0][0, 0], by_hand)
+
+
+@pytest.mark.parametrize("chip", CHIPS.values(), ids=CHIPS)
+@pytest.mark.parametrize("detach_reset", [True, False])
+def test_gradients_are_those_of_real_neurons(chip, detach_reset):
+    """With so many bits that rounding hardly matters, gradients are those of the network in floating point."""
+    net = make_net(chip, recurrent=True, detach_reset=detach_reset)
+    params, spikes = make_params(net), make_spikes(chip, 0.2)
+    # A real network with the decays of the chip, whose connections deliver when those of the chip do.
+    exact = {"xylo": (0.875, 0.75, 0.9375), "lava": (0.9, 0.7, 0.95)}["xylo" if chip is XYLO else "lava"]
+    weights = jax.random.normal(jax.random.key(3), (TIME, BATCH, 4))
+
+    def loss(params):
+        return jnp.sum(weights * fixed_point.apply(net, params, chip, spikes)[0].output)
+
+    value, gradients = jax.value_and_grad(loss)(params)
+    assert np.isfinite(value) and exact
+    for name in ("a/connection", "a/recurrent", "b/connection", "readout/connection"):
+        assert jnp.any(gradients[name].weights != 0)
+    assert jnp.any(gradients["a/connection"].bias != 0)
+
+
+def test_a_network_on_a_chip_trains():
+    chip = dataclasses.replace(XYLO, max_outputs=None)
+    net = make_net(chip)
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 4, 48)
+    inputs = (rng.random((TIME, 48, INPUTS)) < np.eye(6)[labels] * 0.5 + 0.05).astype(np.uint8)
+
+    class Samples:
+        def __len__(self):
+            return 48
+
+        def take(self, indices):
+            return Batch(jnp.asarray(inputs[:, indices]), jnp.asarray(labels[indices]), None)
+
+    config = train.TrainConfig(epochs=4, batch_size=16, learning_rate=2e-2, selection="last", activity_bound=0.3)
+    whole = fixed_point.on_chip(net, chip)
+    params = net.init(jax.random.key(0))
+    result = train.fit(whole, params, Samples(), None, loss=losses.cross_entropy_sum, config=config)
+    found = [train.evaluate(whole, own, Samples(), loss=losses.cross_entropy_sum) for own in (params, result.params)]
+    assert found[1]["loss"] < 0.5 * found[0]["loss"]
+
+
+def test_norms_become_weights():
+    neuron = neurons.current_lif(0.9, 1.0, 0.7)
+    net = snnjax.network(INPUTS, [snnjax.layer(8, neuron, norm=blocks.batch_norm())], snnjax.leaky_readout(4))
+    params, stats = net.init(jax.random.key(0)), net.initial_stats(jax.random.key(0))
+    whole, _ = fixed_point.convert(net, params, XYLO, stats=stats)
+    folded, own, _ = net.fold(params, stats)
+    assert np.array_equal(whole.layers[0].weights, fixed_point.convert(folded, own, XYLO)[0].layers[0].weights)
+
+
+def test_headroom_tells_of_saturation():
+    net = make_net(XYLO)
+    whole, _ = fixed_point.convert(net, make_params(net), XYLO)
+    quiet, loud = (fixed_point.headroom(whole, own) for own in (np.zeros((3, 1, 6)), np.full((30, 1, 6), 15)))
+    assert quiet["a/neuron"].current == 0
+    assert max(own.current for own in loud.values()) > quiet["a/neuron"].current
+
+
+CURRENT, ZERO = neurons.current_lif(), neurons.current_lif(reset="zero")
+
+
+def chain(*layers, inputs=INPUTS, readout=None):
+    return snnjax.network(inputs, list(layers), readout or snnjax.leaky_readout(4))
+
+
+ONE = "Use dense connections between its layers, and fold norms with network.fold."
+KNOWN = "Use one of lif, current_lif, integrate_and_fire, leaky_integrator."
+ORDER = "Leave these switches out."
+# A network, the chip, and what the message says of it.
+REFUSED = {
+    "delays": (chain(snnjax.layer([snnjax.axonal(3), snnjax.dense(8)], CURRENT)), XYLO, "have blocks of Xylo, got delays"),
+    "synaptic delays": (chain(snnjax.layer(snnjax.synaptic(snnjax.dense(8), 3), CURRENT)), XYLO, "have blocks of Xylo, got synaptic"),
+    "sparse": (chain(snnjax.layer(snnjax.sparse(8, fan_out=2), CURRENT)), XYLO, "have blocks of Xylo, got sparse"),
+    "convolutions": (
+        chain(snnjax.layer([snnjax.conv2d(2, 3), snnjax.flatten()], CURRENT), inputs=(4, 4, 1)),
+        XYLO,
+        "have blocks of Xylo, got",
+    ),
+    "pools": (chain(snnjax.layer([snnjax.sum_pool(2), snnjax.flatten(), snnjax.dense(3)], CURRENT), inputs=(4, 4, 1)), XYLO, "have blocks of Xylo, got sum_pool"),
+    "other neurons": (chain(snnjax.layer(8, neurons.adaptive_lif())), XYLO, "have neurons of Xylo, got adaptive_lif"),
+    "graded spikes": (chain(snnjax.layer(8, neurons.integer_lif())), XYLO, "have neurons of Xylo, got integer_lif"),
+    "parallel neurons": (chain(snnjax.layer(8, neurons.psn(20))), XYLO, "have neurons of Xylo, got psn"),
+    "no synapse": (chain(snnjax.layer(8, neurons.lif())), XYLO, "have neurons with synapses on Xylo, got lif"),
+    "no leak": (chain(snnjax.layer(8, neurons.integrate_and_fire())), XYLO, "have neurons with synapses on Xylo, got integrate_and_fire"),
+    "reset to zero": (chain(snnjax.layer(8, ZERO)), XYLO, "have neurons with reset='subtract' on Xylo, got 'zero'"),
+    "reset by subtraction": (chain(snnjax.layer(8, CURRENT)), LAVA_LOIHI, "have neurons with reset='zero' on lava's Loihi, got 'subtract'"),
+    "no reset": (chain(snnjax.layer(8, neurons.current_lif(reset="none"))), XYLO, "have neurons with reset='subtract' on Xylo, got 'none'"),
+    "late reset": (
+        chain(snnjax.layer(8, neurons.current_lif(reset_time="after_decay"))),
+        XYLO,
+        "reset neurons before they decay, by their new spikes, got reset_time='after_decay'",
+    ),
+    "old spikes": (
+        chain(snnjax.layer(8, neurons.current_lif(reset_time="after_decay", spike_from="old"))),
+        XYLO,
+        "reset neurons before they decay, by their new spikes, got reset_time='after_decay', spike_from='old'",
+    ),
+    "late recurrence": (
+        chain(snnjax.layer(8, CURRENT, recurrent=[snnjax.axonal(3), snnjax.dense(8, bias=False)])),
+        XYLO,
+        "have blocks of Xylo, got delays",
+    ),
+    "bias of recurrence": (chain(snnjax.layer(8, CURRENT, recurrent=snnjax.dense(8))), XYLO, "have blocks of Xylo, got dense"),
+    "recurrent readout": (
+        chain(snnjax.layer(8, CURRENT), readout=snnjax.spiking_readout(4, CURRENT, recurrent=True)),
+        XYLO,
+        "have a readout without recurrence on Xylo, got recurrent",
+    ),
+    "inputs": (chain(snnjax.layer(8, CURRENT), inputs=17), XYLO, "have at most 16 inputs on Xylo, got 17"),
+    "hidden neurons": (chain(snnjax.layer(900, CURRENT), snnjax.layer(101, CURRENT)), XYLO, "have at most 1000 hidden neurons on Xylo, got 1001"),
+    "outputs": (chain(snnjax.layer(8, CURRENT), readout=snnjax.leaky_readout(9)), XYLO, "have at most 8 outputs on Xylo, got 9"),
+    "one layer": (chain(readout=snnjax.leaky_readout(4)), XYLO, "have a hidden layer and a readout on Xylo, got one layer"),
+    "fan-in": (chain(snnjax.layer(1, ZERO), inputs=2**16), LAVA_LOIHI, "sum fewer than 65536 spikes a step in `layer_0/neuron`, got up to 65536"),
+    "branches": (chain(snnjax.layer(INPUTS, CURRENT), snnjax.residual([snnjax.layer(INPUTS, CURRENT)])), XYLO, "be a chain of layers"),
+}  # fmt: skip
+# What training refuses besides.
+UNTRAINABLE = {
+    "norms": (chain(snnjax.layer(8, CURRENT, norm=blocks.batch_norm())), "have blocks of Xylo, got batch_norm"),
+    "dropout": (chain(snnjax.layer(8, CURRENT, dropout=blocks.dropout(0.5))), "have blocks of Xylo, got dropout"),
+    "decays": (chain(snnjax.layer(8, neurons.current_lif(learn_decay=True))), "have neurons whose decays are not learned, got current_lif"),
+    "spike times": (
+        chain(snnjax.layer(8, neurons.current_lif(gradient="spike_times", detach_reset=False))),
+        "have neurons with a surrogate, got gradient='spike_times'",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_a_chip_cannot_do_is_refused_by_name(name):
+    net, chip, words = REFUSED[name]
+    params = jax.tree.map(lambda own: np.zeros(own.shape, own.dtype), jax.eval_shape(net.init, jax.random.key(0)))
+    stats = net.initial_stats(jax.random.key(0))
+    with pytest.raises(ValueError) as error:
+        fixed_point.convert(net, params, chip, stats=stats)
+    assert str(error.value).startswith(f"fixed_point.convert: `network` must {words}")
+
+
+@pytest.mark.parametrize("name", UNTRAINABLE)
+def test_what_cannot_be_trained_on_a_chip_is_refused_by_name(name):
+    net, words = UNTRAINABLE[name]
+    params, stats = net.init(jax.random.key(0)), net.initial_stats(jax.random.key(0))
+    with pytest.raises(ValueError) as error:
+        fixed_point.apply(net, params, XYLO, make_spikes(XYLO), stats=stats)
+    assert str(error.value).startswith(f"fixed_point.apply: `network` must {words}")
+
+
+def test_other_arguments_are_checked():
+    net = make_net(XYLO)
+    params = net.init(jax.random.key(0))
+    whole, _ = fixed_point.convert(net, params, XYLO)
+    lava, _ = fixed_point.convert(make_net(LAVA_LOIHI), params, LAVA_LOIHI)
+    spikes = make_spikes(XYLO)
+    specification = fixed_point.to_xylo(whole)
+    specification["threshold"][0] = 0
+    halves = "fixed_point.run: `inputs` must be whole numbers of spikes from 0 to 15 on Xylo, got"
+    cases = [
+        (
+            lambda: fixed_point.convert(whole, params, XYLO),
+            "fixed_point.convert: `network` must be a network, got an IntegerNetwork. Make it with snnjax.network(...).",
+        ),
+        (
+            lambda: fixed_point.convert(net, params, "xylo"),
+            "fixed_point.convert: `chip` must be a FixedPoint, got 'xylo'. Pass fixed_point.XYLO, for instance.",
+        ),
+        (lambda: fixed_point.run(whole, spikes * 0.5), f"{halves} 0.5. Encode them as spikes with snnjax.encoding."),
+        (lambda: fixed_point.run(whole, spikes + 15), f"{halves} 16. Encode them as spikes with snnjax.encoding."),
+        (lambda: fixed_point.to_xylo(lava), "to_xylo: `network` must be one of Xylo, got one of lava's Loihi. Convert it with XYLO."),
+        (
+            lambda: fixed_point.from_xylo(specification),
+            "from_xylo: `threshold` must be at least 1, got 0. Neurons would never be reset.",
+        ),
+        (
+            lambda: fixed_point.on_chip(net, XYLO).apply(params, None, spikes, chunk=5),
+            "network.apply: `chunk` must be None on Xylo, got 5. Leave it out on a chip.",
+        ),
+    ]  # fmt: skip
+    for call, expected in cases:
+        with pytest.raises(ValueError) as error:
+            call()
+        found = str(error.value)
+        assert found == expected or (found.startswith(halves) and expected.startswith(halves))
