@@ -77,6 +77,11 @@ def add_options(parser: Parser) -> None:
         type=int,
         help="use at most this many training and test samples, for a quick look (default: all)",
     )
+    parser.add_argument(
+        "--energy",
+        action="store_true",
+        help="print what an inference would take on a digital chip, in parts, beside int8 rectifier networks",
+    )
     _add_devices(parser)
     parser.set_defaults(run=run)
 
@@ -196,6 +201,8 @@ def _run(options: argparse.Namespace, folder: Any, settings: Any, devices: Any, 
         return INTERRUPTED
     tested = train.evaluate(net, result.params, parts.test, stats=result.stats, loss=loss, decoder=decoder)
     report(tested, result.best_epoch, settings.training.selection)
+    if options.energy:
+        _say_energy(net, result, tested)
     write_tested(folder, tested)
     record = {"validation_samples": _size(parts.validation), "resumed": options.resume}
     write_run(options.out, record_run(settings, net, result, tested, **record))
@@ -333,6 +340,15 @@ def _say_task(settings: Any, net: Any, parts: Any) -> None:
     ((_, shape),) = net.inputs
     say(f"task {settings.task}: {by(shape)} inputs, hidden layers {widths(net)}, ")
     say(f"{parts.num_classes} classes, {lists(settings)}; {_size(parts.validation)} validation samples\n")
+
+
+def _say_energy(net: Any, result: Any, tested: dict[str, Any]) -> None:
+    """Print the energy of an inference in parts, from the operations that were counted on the test data."""
+    from snnjax import metrics
+
+    names = ("effective_macs", "effective_acs", "dense_operations")
+    operations = metrics.SynapticOperations(*(tested[name] for name in names))
+    say(f"{metrics.energy(net, result.params, operations, stats=result.stats)}\n")
 
 
 def _size(dataset: Sized | None) -> int:

@@ -212,7 +212,9 @@ class OnChip(Network):
         for name, value in others.items():
             if name not in ("train", "key") and value is not None:
                 hint = "Leave it out on a chip"
-                fail(f"network.apply: `{name}` must be None on {self.chip_name}, got {short_repr(value)}. {hint}.")
+                fail(
+                    f"network.apply: `{name}` must be None on {self.chip_name}, got {short_repr(value)}. {hint}."
+                )
         assert self.chip is not None
         plain = Network(**{own.name: getattr(self, own.name) for own in dataclasses.fields(Network)})
         found, after = apply(
@@ -237,7 +239,9 @@ def on_chip(network: Network, chip: FixedPoint) -> OnChip:
         >>> from snnjax import fixed_point, neurons
         >>> net = snnjax.network(12, [snnjax.layer(8, neurons.current_lif())], snnjax.leaky_readout(4))
         >>> params = net.init(jax.random.key(0))
-        >>> fixed_point.on_chip(net, fixed_point.XYLO).apply(params, None, jnp.ones((5, 1, 12)))[0].output.shape
+        >>> fixed_point.on_chip(net, fixed_point.XYLO).apply(params, None, jnp.ones((5, 1, 12)))[
+        ...     0
+        ... ].output.shape
         (5, 1, 4)
     """
     return OnChip(**{own.name: getattr(network, own.name) for own in dataclasses.fields(Network)}, chip=chip)
@@ -250,9 +254,7 @@ class Headroom(NamedTuple):
     current: float
 
 
-def headroom(
-    network: IntegerNetwork, inputs: Signal, *, lengths: Any = None
-) -> dict[str, Headroom]:
+def headroom(network: IntegerNetwork, inputs: Signal, *, lengths: Any = None) -> dict[str, Headroom]:
     """How far the states of a network come to their bounds on some inputs, by the names of its neurons.
 
     Raises:
@@ -290,5 +292,3 @@ def _checked_inputs(op: str, chip: FixedPoint, num_inputs: int, inputs: Signal) 
                 f"got {wrong[0]:g}. Encode them as spikes with snnjax.encoding."
             )
     return spikes.astype(jnp.float32)
-
-

@@ -107,14 +107,22 @@ class FixedPoint:
 
     def __post_init__(self) -> None:
         """Check the switches."""
-        choices = {"decay": DECAYS, "rounding": ROUNDINGS, "overflow": OVERFLOWS, "reset": RESETS, "late": LATE}
+        choices = {
+            "decay": DECAYS,
+            "rounding": ROUNDINGS,
+            "overflow": OVERFLOWS,
+            "reset": RESETS,
+            "late": LATE,
+        }
         for name, known in choices.items():
             check_choice("FixedPoint", name, getattr(self, name), known)
         check_switches("FixedPoint", **{name: getattr(self, name) for name in _SWITCHES})
         # 24 bits are those of float32, and a state times a decay of 12 bits is int32 in two parts.
         for name, least, most in (("weight_bits", 2, 8), ("state_bits", 8, 24), ("decay_bits", 1, 12)):
             bits = check_integer("FixedPoint", name, getattr(self, name), 0)
-            check_within("FixedPoint", name, np.array(bits), most, "Float32 and int32 hold no more exactly", least)
+            check_within(
+                "FixedPoint", name, np.array(bits), most, "Float32 and int32 hold no more exactly", least
+            )
 
     @property
     def bounds(self) -> tuple[int, int]:
@@ -166,7 +174,7 @@ from the mapper of rockpool 3.1.
 """
 
 LAVA_LOIHI = FixedPoint(
-    name="lava's Loihi",
+    name="lava",
     weight_bits=8,
     state_bits=24,
     decay="multiply",

@@ -109,9 +109,13 @@ def given(
 ) -> tuple[Network, Params, tuple[ChainLayer, ...], dict[str, Any]]:
     """The network without norms, its params, its layers and its stats, checked against the chip."""
     if not isinstance(network, Network):
-        fail(f"{op}: `network` must be a network, got {short_repr(network)}. Make it with snnjax.network(...).")
+        fail(
+            f"{op}: `network` must be a network, got {short_repr(network)}. Make it with snnjax.network(...)."
+        )
     if not isinstance(chip, FixedPoint):
-        fail(f"{op}: `chip` must be a FixedPoint, got {short_repr(chip)}. Pass fixed_point.XYLO, for instance.")
+        fail(
+            f"{op}: `chip` must be a FixedPoint, got {short_repr(chip)}. Pass fixed_point.XYLO, for instance."
+        )
     check_params(op, params, network.nodes, network.in_shapes)
     if any_quantised(params):
         hint = "Pass those that quantise_network was given"

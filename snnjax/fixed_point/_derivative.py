@@ -117,7 +117,10 @@ def _backward(static: Any, saved: Any, cotangents: Any) -> tuple[Real, Arriving,
             jnp.where(is_inside[None], now.current, after.current),
             jnp.where(is_inside, now.fired, after.fired),
         )
-        within = (jnp.where(is_inside[None], g_drive, 0), *(jnp.where(is_inside, g, 0) for g in (g_m, of_threshold)))
+        within = (
+            jnp.where(is_inside[None], g_drive, 0),
+            *(jnp.where(is_inside, g, 0) for g in (g_m, of_threshold)),
+        )
         return kept, within
 
     none = _Cotangents(*(jnp.zeros(own.shape, jnp.float32) for own in (start.v, start.current, start.v)))

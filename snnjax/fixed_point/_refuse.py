@@ -25,7 +25,13 @@ def check_layers(op: str, layers: tuple[ChainLayer, ...], chip: FixedPoint, *, t
     for place, layer in enumerate(layers):
         _check_layer(op, layer, chip, train)
         if layer.returning and place == len(layers) - 1 and not chip.recurrent_readouts:
-            _refuse(op, f"have a readout without recurrence on {chip.name}", layer.neuron, "recurrent", "Leave it out")
+            _refuse(
+                op,
+                f"have a readout without recurrence on {chip.name}",
+                layer.neuron,
+                "recurrent",
+                "Leave it out",
+            )
     _check_sizes(op, layers, chip)
     if train:
         _check_learning(op, layers)
@@ -53,7 +59,8 @@ def _check_layer(op: str, layer: ChainLayer, chip: FixedPoint, train: bool) -> N
 
 def _check_neuron(op: str, node: Node, own: Neuron, chip: FixedPoint) -> None:
     """Refuse neurons that the chip does not have."""
-    known = own.name in NEURONS and own.glif is not None and own.integrate is None and own.fire is None
+    replaced = own.sent is None and (own.integrate is not None or own.fire is not None)
+    known = own.name in NEURONS and own.glif is not None and not replaced
     if not known or own.sequence is not None or own.is_graded:
         hint = f"Use one of {', '.join(NEURONS)}"
         _refuse(op, f"have neurons of {chip.name}", node, own.name, hint)

@@ -109,7 +109,10 @@ def _scan(
         if inside is not None:
             within = inside[:, None]
             current = jnp.where(within[None], after.current, before.current)
-            after, count = Membranes(jnp.where(within, after.v, before.v), current), jnp.where(within, count, 0)
+            after, count = (
+                Membranes(jnp.where(within, after.v, before.v), current),
+                jnp.where(within, count, 0),
+            )
         own = None if fired is None else count.astype(jnp.float32)
         if own is not None and inside is not None:
             own = jnp.where(inside[:, None], own, fired)

@@ -13,6 +13,12 @@ from snnjax.metrics.decode import class_first_spikes as class_first_spikes
 from snnjax.metrics.decode import class_maxima as class_maxima
 from snnjax.metrics.decode import class_sums as class_sums
 from snnjax.metrics.diverged import diverged as diverged
+from snnjax.metrics.energies import HOROWITZ_45NM as HOROWITZ_45NM
+from snnjax.metrics.energies import Energies as Energies
+from snnjax.metrics.energies import Energy as Energy
+from snnjax.metrics.energies import RectifierEnergy as RectifierEnergy
+from snnjax.metrics.energies import SpikingEnergy as SpikingEnergy
+from snnjax.metrics.energies import energy as energy
 from snnjax.metrics.gradient_share import GradientShare as GradientShare
 from snnjax.metrics.gradient_share import gradient_share as gradient_share
 from snnjax.metrics.operations import SynapticOperations as SynapticOperations

@@ -20,6 +20,7 @@ import numpy as np
 from snnjax._check import check_choice, fail, short_repr
 from snnjax._neuron_table import RESETS
 from snnjax._quantised import any_quantised
+from snnjax.fixed_point import IntegerNetwork
 from snnjax.graph.check import check_params
 from snnjax.graph.network import Network, Params, Stats, params_dtype
 from snnjax.nir._check import NIRNode
@@ -27,6 +28,8 @@ from snnjax.nir._conventions import CONVENTIONS
 from snnjax.nir._export import graph_of
 from snnjax.nir._file import read_graph
 from snnjax.nir._import import network_of
+from snnjax.nir._integers import integers_of as integers_of
+from snnjax.nir._integers import written_integers
 from snnjax.nir._metadata import facts_of
 from snnjax.nir._read_neurons import Reading
 from snnjax.nir._time import METHODS
@@ -37,7 +40,13 @@ _DTYPES = ("float32", "bfloat16", "float16", "float64")
 
 
 def to_nir(
-    network: Network, params: Params, *, dt: float, method: str = "euler", stats: Stats | None = None
+    network: Network,
+    params: Params,
+    *,
+    dt: float,
+    method: str = "euler",
+    stats: Stats | None = None,
+    integers: IntegerNetwork | None = None,
 ) -> NIRNode:
     r"""Convert a network to a NIR graph, for `from_nir` and for other libraries and chips.
 
@@ -64,6 +73,7 @@ def to_nir(
         dt: length of a step, in the unit of time that the reader expects, which is seconds in most libraries.
         method: how the reader discretises time constants: "euler" (snnTorch, Norse, Spyx) or "exact" (Sinabs).
         stats: its stats, if it has norms, or neurons with constants that are drawn and not learned.
+        integers: those of a chip, from `fixed_point.convert`, which become metadata; `integers_of` reads them.
 
     Returns:
         A `nir.NIRGraph`.
@@ -95,9 +105,11 @@ def to_nir(
     network, params, stats = network.fold(params, stats)
     dtype = params_dtype(params)
     stored = np.dtype(np.float64 if dtype == jnp.float64 else np.float32)
-    return graph_of(
-        network, params, stats, Writing(float(dt), method, stored), {"dtype": jnp.dtype(dtype).name}
-    )
+    writing = Writing(float(dt), method, stored)
+    graph = graph_of(network, params, stats, writing, {"dtype": jnp.dtype(dtype).name})
+    if integers is not None:
+        graph.metadata |= written_integers(integers)
+    return graph
 
 
 def from_nir(

@@ -57,7 +57,7 @@ def test_lava_in_integers_without_bounds():
     threshold = rng.integers(0, 131072, count) << 6
     drive = rng.integers(-32768, 32768, (steps, count)) * (rng.random((steps, count)) < 0.3)
     drive[:, ::2] //= 64  # half of the neurons stay clear of the bounds
-    found = lava_steps(threshold, dv, du, bias, drive)
+    found = np.asarray(lava_steps(threshold, dv, du, bias, drive))
     seen = np.zeros(3, int)
     for k in range(count):
         u = v = 0
@@ -84,7 +84,8 @@ def test_products_within_int32_are_those_of_64_bits(bits):
 
 
 @pytest.mark.parametrize(
-    ("x", "decay", "left"), [(3, 2, 2), (1, 5, 0), (-1, 5, 0), (-33, 5, -31), (100, 0, 0), (-32768, 15, -32767)]
+    ("x", "decay", "left"),
+    [(3, 2, 2), (1, 5, 0), (-1, 5, 0), (-33, 5, -31), (100, 0, 0), (-32768, 15, -32767)],
 )
 def test_a_shift_takes_at_least_one_of_a_positive_state(x, decay, left):
     assert decayed(fixed_point.XYLO, jnp.int32(x), jnp.int32(decay)) == left
@@ -96,5 +97,7 @@ def test_switches_and_bits_are_checked():
             name="test", weight_bits=8, state_bits=25, decay="shift", decay_bits=4, rounding="floor",
             threshold_bits=15, bias_bits=16,
         )  # fmt: skip
-    expected = "FixedPoint: `state_bits` must be between 8 and 24, got 25. Float32 and int32 hold no more exactly."
+    expected = (
+        "FixedPoint: `state_bits` must be between 8 and 24, got 25. Float32 and int32 hold no more exactly."
+    )
     assert str(error.value) == expected

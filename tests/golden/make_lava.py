@@ -42,7 +42,12 @@ def main() -> None:
         model.reset_voltage(spike_vector=spikes)
         seen.append((model.u.copy(), model.v.copy(), spikes.astype(np.int32)))
     u, v, s = np.moveaxis(np.array(seen), 1, 0)
-    constants = {"du": model.du, "dv": model.dv, "bias": model.effective_bias, "threshold": model.effective_vth}
+    constants = {
+        "du": model.du,
+        "dv": model.dv,
+        "bias": model.effective_bias,
+        "threshold": model.effective_vth,
+    }
     states = {"drive": drive.astype(np.int16), "u": u, "v": v, "s": s.astype(bool)}
     np.savez_compressed(Path(__file__).with_name("lava.npz"), **constants, **states)
 

@@ -22,6 +22,7 @@ from snnjax import (
     mean_pool,
     metrics,
     network,
+    neurons,
     sparse,
     spiking_readout,
     sum_pool,
@@ -31,6 +32,7 @@ from snnjax.blocks._sparse import SparseParams
 from snnjax.blocks.conv import Convolve
 from snnjax.blocks.linear import LinearParams
 from tests.errors.refusals import refusals
+
 
 OUTPUTS = jnp.array(  # [time=3, batch=2, classes=3]
     [[[0, 0, 0], [1, 0, 0]], [[0, 1, 0], [0, 0, 1]], [[1, 1, 0], [0, 0, 1]]], jnp.float32
@@ -384,3 +386,43 @@ REFUSED = {
     "parameters that a network's init returned.": lambda: metrics.connection_sparsity({"bias": jnp.zeros(2)}),
 }
 test_wrong_arguments_are_named = refusals(REFUSED)
+
+
+def test_energy_by_hand() -> None:
+    """A layer of 3 neurons with two states and 2 inputs, 4 steps, 5 spikes: 12 pairs a step are 24 in all."""
+    net = network(2, [layer(3, neurons.current_lif())])
+    params, costs = net.init(jax.random.key(0)), metrics.Energies(1, 2, 3, 4, 10, 100, 1000, "by hand")
+    rates = {"layer_0/neuron": jnp.zeros((1, 3))}
+    found = metrics.synaptic_operations(net, params, jnp.array([[3.0, 2.0]]), rates, jnp.array([4]))
+    energy = metrics.energy(net, params, found, costs)
+    # 15 additions; 4 steps of 6 states that decay and add, and of 3 neurons with two more additions.
+    np.testing.assert_allclose(
+        energy.spiking, (0.015, 0.15, 0.0, 4 * (6 * 3 + 3 * 2) / 1000, 4 * 2 * 6 * 0.1)
+    )
+    np.testing.assert_allclose(energy.once, (6 * 7 / 1000, 6 * 0.01, 5.0))
+    np.testing.assert_allclose(energy.every_step, (4 * 6 * 7 / 1000, 4 * 6 * 0.01, 20.0))
+    np.testing.assert_allclose(energy.zeros_skipped, (15 * 7 / 1000, 0.15, 20.0))
+    rest = energy.spiking.updates + energy.spiking.states
+    even = [(sum(own) - rest) / (24 * 0.011) for own in (energy.once, energy.every_step)]
+    np.testing.assert_allclose((energy.break_even_once, energy.break_even_every_step), tuple(even))
+    in_memory = metrics.energy(net, params, found, costs, accumulators=True)
+    np.testing.assert_allclose(in_memory.spiking.accumulators, 15 * 2 * 0.1)
+    assert "0.015 additions + 0.15 weights + 0.096 updates + 4.8 states" in str(energy)
+
+
+@pytest.mark.parametrize(
+    ("operations", "message"),
+    [
+        (None, "energy: `operations` must be a SynapticOperations, got None. "),
+        (metrics.SynapticOperations(*jnp.zeros(3)), "energy: `operations` must be finite and not 0, got 0 dense ones. "),
+    ],
+)  # fmt: skip
+def test_energy_checks_its_operations(operations: Any, message: str) -> None:
+    net = network(2, [layer(3)])
+    with pytest.raises(ValueError) as error:
+        metrics.energy(net, net.init(jax.random.key(0)), operations)
+    hints = (
+        "Pass what metrics.synaptic_operations returned.",
+        "Count those of at least one step of a network whose blocks are known.",
+    )
+    assert str(error.value) in [message + hint for hint in hints]

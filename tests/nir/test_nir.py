@@ -14,10 +14,10 @@ import pytest
 from jax.typing import DTypeLike
 
 import snnjax
-from snnjax import blocks, neurons
+from snnjax import blocks, fixed_point, neurons
 from snnjax.blocks.conv import Convolve
 from snnjax.blocks.norm import NormStats
-from snnjax.nir import from_nir, to_nir
+from snnjax.nir import from_nir, integers_of, to_nir
 from tests.nir.graphs import (
     DT,
     EAGER,
@@ -536,3 +536,26 @@ def test_weights_where_the_metadata_have_none_count_more_than_metadata() -> None
     made, params = read(graph)
     used = made["layer_0/connection"].used(params["layer_0/connection"].weights)
     np.testing.assert_array_equal(used, node.weight.T)
+
+
+def test_integers_of_a_chip_are_read_back(tmp_path):
+    neuron = neurons.current_lif()
+    net = snnjax.network(5, [snnjax.layer(6, neuron, recurrent=True)], snnjax.leaky_readout(3))
+    params = net.init(jax.random.key(0))
+    whole, _ = fixed_point.convert(net, params, fixed_point.XYLO)
+    graph = to_nir(net, params, dt=1e-3, integers=whole)
+    nir.write(tmp_path / "chip.nir", graph)
+    same = integers_of(str(tmp_path / "chip.nir"))
+    assert (same.chip, same.spiking_output) == (whole.chip, whole.spiking_output)
+    assert jax.tree.structure(same) == jax.tree.structure(whole)
+    jax.tree.map(np.testing.assert_array_equal, same, whole)
+    assert from_nir(graph)[0].out_shape == (3,)
+    with pytest.raises(ValueError) as error:
+        integers_of(to_nir(net, params, dt=1e-3))
+    expected = "integers_of: `graph` must hold the integers of a chip, got none. Pass integers= to to_nir."
+    assert str(error.value) == expected
+    graph.metadata["snnjax_integers"] = "{}"
+    with pytest.raises(ValueError) as error:
+        integers_of(graph)
+    damaged = "got damaged metadata (KeyError). Write it again."
+    assert str(error.value) == f"integers_of: `graph` must hold what to_nir wrote, {damaged}"

@@ -80,7 +80,9 @@ def vowels() -> tuple[Spikes, Spikes]:
     return found[0], found[1]
 
 
-def measure(parts: tuple[Spikes, Spikes], chip: fixed_point.FixedPoint, hidden: int, epochs: int, seed: int) -> str:
+def measure(
+    parts: tuple[Spikes, Spikes], chip: fixed_point.FixedPoint, hidden: int, epochs: int, seed: int
+) -> str:
     """A line of accuracies in percent, and activities."""
     learn, test = parts
     classes = int(learn.labels.max()) + 1
@@ -92,7 +94,12 @@ def measure(parts: tuple[Spikes, Spikes], chip: fixed_point.FixedPoint, hidden: 
 
     def fitted(network, params, epochs, rate):
         config = train.TrainConfig(
-            epochs=epochs, batch_size=BATCH, learning_rate=rate, selection="last", activity_bound=BOUND, seed=seed
+            epochs=epochs,
+            batch_size=BATCH,
+            learning_rate=rate,
+            selection="last",
+            activity_bound=BOUND,
+            seed=seed,
         )
         return train.fit(network, params, learn, None, loss=losses.cross_entropy_sum, config=config).params
 
@@ -122,7 +129,9 @@ def main() -> None:
             for seed in SEEDS:
                 started = time.process_time()
                 line = measure(parts, chip, hidden, epochs, seed)
-                sys.stdout.write(f"{name}, {chip_name}, {seed}: {line}; {time.process_time() - started:.0f} s CPU\n")
+                sys.stdout.write(
+                    f"{name}, {chip_name}, {seed}: {line}; {time.process_time() - started:.0f} s CPU\n"
+                )
                 sys.stdout.flush()
 
 
