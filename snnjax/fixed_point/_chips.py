@@ -165,12 +165,12 @@ XYLO = FixedPoint(
 )
 r"""Xylo's digital core v2 (SynSense), as its simulator XyloSim 0.1.3 computes it, bit for bit.
 
-For each source in order :math:`i = \mathrm{sat}(i + n w 2^k)`, then :math:`i = i - D(i, d_s)` with :math:`D(x, d) = x
-\gg d`, but 1 where x is positive and that is 0: a current of 3 falls to 0, and so does -1. Then :math:`v =
-\mathrm{sat}(v + \mathrm{sat}(\mathrm{sat}(\sum i - D(v, d)) + b))`, where the negative of -32768 is -32768, and :math:`n
-= \min(\lfloor v / \theta \rfloor, 31)` spikes (a readout: 1) if :math:`v \ge \theta`, each of which takes the threshold.
-Spikes of hidden neurons arrive one step later, in readouts too. Source: measured on the package `xylosim` 0.1.3; sizes
-from the mapper of rockpool 3.1.
+For each source in order :math:`i = \mathrm{sat}(i + n w 2^k)`, then :math:`i = i - D(i, d_s)` with
+:math:`D(x, d) = x \gg d`, but 1 where x is positive and that is 0: a current of 3 decays to 0 in the end, and so does
+-1. Then :math:`v = \mathrm{sat}(v + \mathrm{sat}(\mathrm{sat}(\sum i - D(v, d)) + b))`, where the negative of -32768 is
+-32768, and :math:`n = \min(\lfloor v / \theta \rfloor, 31)` spikes (a readout: 1) if :math:`v \ge \theta`, each of
+which takes the threshold. Spikes of hidden neurons arrive one step later, in readouts too. Source: measured on the
+package `xylosim` 0.1.3; sizes from the mapper of rockpool 3.1.
 """
 
 LAVA_LOIHI = FixedPoint(
@@ -196,8 +196,9 @@ LAVA_LOIHI = FixedPoint(
 )
 r"""The equations that lava 0.10 calls bit-accurate for Loihi; lava's, as nobody here compared them with a chip.
 
-:math:`u = \mathrm{wrap}(\mathrm{tz}(u' (4096 - d_u - 1) / 4096) + 2^6 a)`, :math:`v = \mathrm{sat}(\mathrm{tz}(v' (4096 -
-d_v) / 4096) + u + b)` within :math:`\pm (2^{23} - 1)`, a spike where :math:`v > 2^6 \theta`, and then :math:`v = 0`. `tz`
-rounds to 0, and `wrap` keeps :math:`(-2^{23}, 2^{23}]`. Weights of mixed sign are even, from -256 to 254, and every
-`Dense` delivers one step later. Here `d_u` includes the 1. Source: `PyLifModelBitAcc` of lava.
+:math:`u = \mathrm{wrap}(\mathrm{tz}(u' (4096 - d_u - 1) / 4096) + 2^6 a)`,
+:math:`v = \mathrm{sat}(\mathrm{tz}(v' (4096 - d_v) / 4096) + u + b)` within :math:`\pm (2^{23} - 1)`, a spike where
+:math:`v > 2^6 \theta`, and then :math:`v = 0`. `tz` rounds to 0, and `wrap` keeps :math:`(-2^{23}, 2^{23}]`. Weights of
+mixed sign are even, from -256 to 254, and every `Dense` delivers one step later. Here `d_u` includes the 1. Source:
+`PyLifModelBitAcc` of lava, whose functions give the same states.
 """

@@ -73,7 +73,9 @@ class _Cotangents(NamedTuple):
 
 
 def _backward(static: Any, saved: Any, cotangents: Any) -> tuple[Real, Arriving, Any]:
-    r"""With membrane :math:`m`, the real step is
+    r"""The derivative of the steps of the real neurons.
+
+    With membrane :math:`m`, such a step is
 
     .. math::
 

@@ -98,8 +98,8 @@ def _check_sizes(op: str, layers: tuple[ChainLayer, ...], chip: FixedPoint) -> N
         if sources << (chip.weight_bits - 1 + chip.weight_shift) >= _EXACT:
             most = _EXACT >> (chip.weight_bits - 1 + chip.weight_shift)
             fail(
-                f"{op}: `network` must sum fewer than {most} spikes a step in `{layer.neuron.name}`, got up to {sources}. "
-                "Use fewer inputs to the layer."
+                f"{op}: `network` must sum fewer than {most} spikes a step in `{layer.neuron.name}`, got up to "
+                f"{sources}. Use fewer inputs to the layer."
             )
 
 

@@ -42,8 +42,8 @@ HOROWITZ_45NM = Energies(
 )
 """45 nm after Horowitz 2014, for weights and activations of 8 bits and states of 16.
 
-An addition of 16 bits lies between the published 0.03 pJ of 8 and 0.1 pJ of 32 bits; 64 bits of SRAM take 20 pJ of 32 KB
-and 10 pJ of 8 KB, of which a part takes its share. A decay is a shift and a subtraction.
+An addition of 16 bits lies between the published 0.03 pJ of 8 and 0.1 pJ of 32 bits; 64 bits of SRAM take 20 pJ of
+32 KB and 10 pJ of 8 KB, of which a part takes its share. A decay is a shift and a subtraction.
 """
 
 
@@ -75,8 +75,8 @@ class Energy(NamedTuple):
         RectifierEnergy  # the same, if it skips activations of 0 and has as many as there are spikes
     )
     activity: float  # share of the pairs of input and neuron to which a spike came in a step
-    # The activity at which the spiking network takes as much as the rectifier network that runs once, and for each step;
-    # below 0 there is none.
+    # The activity at which the spiking network takes as much as the rectifier network that runs once, and for each
+    # step; below 0 there is none.
     break_even_once: float
     break_even_every_step: float
     source: str
@@ -110,8 +110,8 @@ def energy(
 ) -> Energy:
     r"""What an inference would take on a digital chip, in parts, beside int8 rectifier networks of the same shape.
 
-    With the additions :math:`A` (`operations`), steps :math:`T`, neurons :math:`N`, their states :math:`S`, and pairs of
-    input and neuron :math:`M`:
+    With the additions :math:`A` (`operations`), steps :math:`T`, neurons :math:`N`, their states :math:`S`, and pairs
+    of input and neuron :math:`M`:
 
     .. math::
 
@@ -120,8 +120,8 @@ def energy(
         E_\mathrm{rectifier} &= P (1 - z) M (e_\mathrm{multiply} + e_\mathrm{accumulate} + e_\mathrm{weight})
             + P n e_\mathrm{activation}
 
-    for :math:`P` passes with a share :math:`z` of zeros that are skipped, and :math:`n` activations read and written. It
-    is a count of operations: not wires, clocks, leakage, routing or the memory of instructions, of either network.
+    for :math:`P` passes with a share :math:`z` of zeros that are skipped, and :math:`n` activations read and written.
+    It is a count of operations: not wires, clocks, leakage, routing or the memory of instructions, of either network.
 
     Args:
         network: a network whose operations are known.

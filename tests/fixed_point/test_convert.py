@@ -184,23 +184,69 @@ KNOWN = "Use one of lif, current_lif, integrate_and_fire, leaky_integrator."
 ORDER = "Leave these switches out."
 # A network, the chip, and what the message says of it.
 REFUSED = {
-    "delays": (chain(snnjax.layer([snnjax.axonal(3), snnjax.dense(8)], CURRENT)), XYLO, "have blocks of Xylo, got axonal"),
-    "synaptic delays": (chain(snnjax.layer(snnjax.synaptic(snnjax.dense(8), 3), CURRENT)), XYLO, "have blocks of Xylo, got synaptic"),
-    "sparse": (chain(snnjax.layer(snnjax.sparse(8, fan_out=2), CURRENT)), XYLO, "have blocks of Xylo, got sparse"),
+    "delays": (
+        chain(snnjax.layer([snnjax.axonal(3), snnjax.dense(8)], CURRENT)),
+        XYLO,
+        "have blocks of Xylo, got axonal",
+    ),
+    "synaptic delays": (
+        chain(snnjax.layer(snnjax.synaptic(snnjax.dense(8), 3), CURRENT)),
+        XYLO,
+        "have blocks of Xylo, got synaptic",
+    ),
+    "sparse": (
+        chain(snnjax.layer(snnjax.sparse(8, fan_out=2), CURRENT)),
+        XYLO,
+        "have blocks of Xylo, got sparse",
+    ),
     "convolutions": (
         chain(snnjax.layer([snnjax.conv2d(2, 3), snnjax.flatten()], CURRENT), inputs=(4, 4, 1)),
         XYLO,
         "have blocks of Xylo, got",
     ),
-    "pools": (chain(snnjax.layer([snnjax.sum_pool(2), snnjax.flatten(), snnjax.dense(3)], CURRENT), inputs=(4, 4, 1)), XYLO, "have blocks of Xylo, got sum_pool"),
-    "other neurons": (chain(snnjax.layer(8, neurons.adaptive_lif())), XYLO, "have neurons of Xylo, got adaptive_lif"),
-    "graded spikes": (chain(snnjax.layer(8, neurons.integer_lif())), XYLO, "have neurons of Xylo, got integer_lif"),
+    "pools": (
+        chain(
+            snnjax.layer([snnjax.sum_pool(2), snnjax.flatten(), snnjax.dense(3)], CURRENT), inputs=(4, 4, 1)
+        ),
+        XYLO,
+        "have blocks of Xylo, got sum_pool",
+    ),
+    "other neurons": (
+        chain(snnjax.layer(8, neurons.adaptive_lif())),
+        XYLO,
+        "have neurons of Xylo, got adaptive_lif",
+    ),
+    "graded spikes": (
+        chain(snnjax.layer(8, neurons.integer_lif())),
+        XYLO,
+        "have neurons of Xylo, got integer_lif",
+    ),
     "parallel neurons": (chain(snnjax.layer(8, neurons.psn(20))), XYLO, "have neurons of Xylo, got psn"),
-    "no synapse": (chain(snnjax.layer(8, neurons.lif())), XYLO, "have neurons with synapses on Xylo, got lif"),
-    "no leak": (chain(snnjax.layer(8, neurons.integrate_and_fire())), XYLO, "have neurons with synapses on Xylo, got integrate_and_fire"),
-    "reset to zero": (chain(snnjax.layer(8, ZERO)), XYLO, "have neurons with reset='subtract' on Xylo, got 'zero'"),
-    "reset by subtraction": (chain(snnjax.layer(8, CURRENT)), LAVA_LOIHI, "have neurons with reset='zero' on lava, got 'subtract'"),
-    "no reset": (chain(snnjax.layer(8, neurons.current_lif(reset="none"))), XYLO, "have neurons with reset='subtract' on Xylo, got 'none'"),
+    "no synapse": (
+        chain(snnjax.layer(8, neurons.lif())),
+        XYLO,
+        "have neurons with synapses on Xylo, got lif",
+    ),
+    "no leak": (
+        chain(snnjax.layer(8, neurons.integrate_and_fire())),
+        XYLO,
+        "have neurons with synapses on Xylo, got integrate_and_fire",
+    ),
+    "reset to zero": (
+        chain(snnjax.layer(8, ZERO)),
+        XYLO,
+        "have neurons with reset='subtract' on Xylo, got 'zero'",
+    ),
+    "reset by subtraction": (
+        chain(snnjax.layer(8, CURRENT)),
+        LAVA_LOIHI,
+        "have neurons with reset='zero' on lava, got 'subtract'",
+    ),
+    "no reset": (
+        chain(snnjax.layer(8, neurons.current_lif(reset="none"))),
+        XYLO,
+        "have neurons with reset='subtract' on Xylo, got 'none'",
+    ),
     "late reset": (
         chain(snnjax.layer(8, neurons.current_lif(reset_time="after_decay"))),
         XYLO,
@@ -216,29 +262,62 @@ REFUSED = {
         XYLO,
         "have blocks of Xylo, got axonal",
     ),
-    "bias of recurrence": (chain(snnjax.layer(8, CURRENT, recurrent=snnjax.dense(8))), XYLO, "have blocks of Xylo, got dense"),
+    "bias of recurrence": (
+        chain(snnjax.layer(8, CURRENT, recurrent=snnjax.dense(8))),
+        XYLO,
+        "have blocks of Xylo, got dense",
+    ),
     "recurrent readout": (
         chain(snnjax.layer(8, CURRENT), readout=snnjax.spiking_readout(4, CURRENT, recurrent=True)),
         XYLO,
         "have a readout without recurrence on Xylo, got recurrent",
     ),
     "inputs": (chain(snnjax.layer(8, CURRENT), inputs=17), XYLO, "have at most 16 inputs on Xylo, got 17"),
-    "hidden neurons": (chain(snnjax.layer(900, CURRENT), snnjax.layer(101, CURRENT)), XYLO, "have at most 1000 hidden neurons on Xylo, got 1001"),
-    "outputs": (chain(snnjax.layer(8, CURRENT), readout=snnjax.leaky_readout(9)), XYLO, "have at most 8 outputs on Xylo, got 9"),
-    "one layer": (chain(readout=snnjax.leaky_readout(4)), XYLO, "have a hidden layer and a readout on Xylo, got one layer"),
-    "fan-in": (chain(snnjax.layer(1, ZERO), inputs=2**16), LAVA_LOIHI, "sum fewer than 65536 spikes a step in `layer_0/neuron`, got up to 65536"),
-    "branches": (chain(snnjax.layer(INPUTS, CURRENT), snnjax.residual([snnjax.layer(INPUTS, CURRENT)])), XYLO, "be a chain of layers"),
-}  # fmt: skip
+    "hidden neurons": (
+        chain(snnjax.layer(900, CURRENT), snnjax.layer(101, CURRENT)),
+        XYLO,
+        "have at most 1000 hidden neurons on Xylo, got 1001",
+    ),
+    "outputs": (
+        chain(snnjax.layer(8, CURRENT), readout=snnjax.leaky_readout(9)),
+        XYLO,
+        "have at most 8 outputs on Xylo, got 9",
+    ),
+    "one layer": (
+        chain(readout=snnjax.leaky_readout(4)),
+        XYLO,
+        "have a hidden layer and a readout on Xylo, got one layer",
+    ),
+    "fan-in": (
+        chain(snnjax.layer(1, ZERO), inputs=2**16),
+        LAVA_LOIHI,
+        "sum fewer than 65536 spikes a step in `layer_0/neuron`, got up to 65536",
+    ),
+    "branches": (
+        chain(snnjax.layer(INPUTS, CURRENT), snnjax.residual([snnjax.layer(INPUTS, CURRENT)])),
+        XYLO,
+        "be a chain of layers",
+    ),
+}
 # What training refuses besides.
 UNTRAINABLE = {
-    "norms": (chain(snnjax.layer(8, CURRENT, norm=blocks.batch_norm())), "have blocks of Xylo, got batch_norm"),
-    "dropout": (chain(snnjax.layer(8, CURRENT, dropout=blocks.dropout(0.5))), "have blocks of Xylo, got dropout"),
-    "decays": (chain(snnjax.layer(8, neurons.current_lif(learn_decay=True))), "have neurons whose decays are not learned, got current_lif"),
+    "norms": (
+        chain(snnjax.layer(8, CURRENT, norm=blocks.batch_norm())),
+        "have blocks of Xylo, got batch_norm",
+    ),
+    "dropout": (
+        chain(snnjax.layer(8, CURRENT, dropout=blocks.dropout(0.5))),
+        "have blocks of Xylo, got dropout",
+    ),
+    "decays": (
+        chain(snnjax.layer(8, neurons.current_lif(learn_decay=True))),
+        "have neurons whose decays are not learned, got current_lif",
+    ),
     "spike times": (
         chain(snnjax.layer(8, neurons.current_lif(gradient="spike_times", detach_reset=False))),
         "have neurons with a surrogate, got gradient='spike_times'",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -274,15 +353,25 @@ def test_other_arguments_are_checked():
     cases = [
         (
             lambda: fixed_point.convert(whole, params, XYLO),
-            "fixed_point.convert: `network` must be a network, got an IntegerNetwork. Make it with snnjax.network(...).",
+            "fixed_point.convert: `network` must be a network, got an IntegerNetwork. "
+            "Make it with snnjax.network(...).",
         ),
         (
             lambda: fixed_point.convert(net, params, "xylo"),
             "fixed_point.convert: `chip` must be a FixedPoint, got 'xylo'. Pass fixed_point.XYLO, for instance.",
         ),
-        (lambda: fixed_point.run(whole, spikes * 0.5), f"{halves} 0.5. Encode them as spikes with snnjax.encoding."),
-        (lambda: fixed_point.run(whole, spikes + 15), f"{halves} 16. Encode them as spikes with snnjax.encoding."),
-        (lambda: fixed_point.to_xylo(lava), "to_xylo: `network` must be one of Xylo, got one of lava. Convert it with XYLO."),
+        (
+            lambda: fixed_point.run(whole, spikes * 0.5),
+            f"{halves} 0.5. Encode them as spikes with snnjax.encoding.",
+        ),
+        (
+            lambda: fixed_point.run(whole, spikes + 15),
+            f"{halves} 16. Encode them as spikes with snnjax.encoding.",
+        ),
+        (
+            lambda: fixed_point.to_xylo(lava),
+            "to_xylo: `network` must be one of Xylo, got one of lava. Convert it with XYLO.",
+        ),
         (
             lambda: fixed_point.from_xylo(specification),
             "from_xylo: `threshold` must be at least 1, got 0. Neurons would never be reset.",
@@ -291,7 +380,7 @@ def test_other_arguments_are_checked():
             lambda: fixed_point.on_chip(net, XYLO).apply(params, None, spikes, chunk=5),
             "network.apply: `chunk` must be None on Xylo, got 5. Leave it out on a chip.",
         ),
-    ]  # fmt: skip
+    ]
     for call, expected in cases:
         with pytest.raises(ValueError) as error:
             call()

@@ -80,7 +80,9 @@ def test_products_within_int32_are_those_of_64_bits(bits):
     decay = np.concatenate([rng.integers(0, 4097, 20_000), [1, 1, 4095, 4096, 4095]])
     given = jnp.asarray(x, jnp.int32), jnp.asarray(decay, jnp.int32)
     assert np.array_equal(decayed(chip, *given), (x * (4096 - decay)) >> 12)
-    assert np.array_equal(decayed(LAVA, *given), [truncated(int(a), 4096 - int(d)) for a, d in zip(x, decay)])
+    assert np.array_equal(
+        decayed(LAVA, *given), [truncated(int(a), 4096 - int(d)) for a, d in zip(x, decay, strict=True)]
+    )
 
 
 @pytest.mark.parametrize(

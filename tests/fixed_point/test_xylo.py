@@ -6,7 +6,6 @@
 import sys
 from pathlib import Path
 
-import jax.numpy as jnp
 import numpy as np
 
 from snnjax import fixed_point

@@ -2,8 +2,8 @@
 
     python make_lava.py          # where lava is installed
 
-Made with lava-nc 0.10.0 and numpy 1.26.4 in Python 3.10. The neurons are those of `PyLifModelBitAcc`, stepped by its own
-functions outside of its runtime: half of the drives are so large that currents wrap and membranes saturate.
+Made with lava-nc 0.10.0 and numpy 1.26.4 in Python 3.10. The neurons are those of `PyLifModelBitAcc`, stepped by its
+own functions outside of its runtime: half of the drives are so large that currents wrap and membranes saturate.
 """
 
 from pathlib import Path

@@ -22,7 +22,7 @@ for name in ("", ".syns61201", ".syns61300"):
     package.__path__ = [str(Path(rockpool.__file__).parent / f"devices/xylo{name.replace('.', '/')}")]
     sys.modules[package.__name__] = package
 
-from rockpool.devices.xylo.syns61201.xylo_sim import XyloSim
+from rockpool.devices.xylo.syns61201.xylo_sim import XyloSim  # noqa: E402
 
 KINDS = ("feed_forward", "one_synapse", "two_synapses", "saturating")
 # inputs, hidden neurons, readouts; few, so that few programs are compiled.

@@ -33,7 +33,6 @@ from snnjax.blocks.conv import Convolve
 from snnjax.blocks.linear import LinearParams
 from tests.errors.refusals import refusals
 
-
 OUTPUTS = jnp.array(  # [time=3, batch=2, classes=3]
     [[[0, 0, 0], [1, 0, 0]], [[0, 1, 0], [0, 0, 1]], [[1, 1, 0], [0, 0, 1]]], jnp.float32
 )
@@ -414,9 +413,12 @@ def test_energy_by_hand() -> None:
     ("operations", "message"),
     [
         (None, "energy: `operations` must be a SynapticOperations, got None. "),
-        (metrics.SynapticOperations(*jnp.zeros(3)), "energy: `operations` must be finite and not 0, got 0 dense ones. "),
+        (
+            metrics.SynapticOperations(*jnp.zeros(3)),
+            "energy: `operations` must be finite and not 0, got 0 dense ones. ",
+        ),
     ],
-)  # fmt: skip
+)
 def test_energy_checks_its_operations(operations: Any, message: str) -> None:
     net = network(2, [layer(3)])
     with pytest.raises(ValueError) as error:

@@ -1,8 +1,9 @@
 """Accuracy of networks in the integers of a chip: trained in floating point, converted, trained on straight through.
 
 ``python -m tests.benchmarks.trained.fixed_point --data nmnist_1100.npz`` prints a line for each task, chip and seed.
-N-MNIST has 17 x 17 x 2 inputs and 40 steps, 800 recordings for training and 300 for the test; vowels are
-where each of 12 coefficients crosses one of four levels, upwards or downwards. Both networks exceed the inputs of Xylo, so they have its arithmetic and not its size.
+N-MNIST has 17 x 17 x 2 inputs and 40 steps, 800 recordings for training and 300 for the test; vowels are where each of
+12 coefficients crosses one of four levels, upwards or downwards. Both networks exceed the inputs of Xylo, so they have
+its arithmetic and not its size. In brackets are the spikes of a hidden neuron in a step.
 """
 
 import argparse
