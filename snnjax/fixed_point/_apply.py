@@ -17,9 +17,9 @@ from snnjax._types import Params, Signal, Stats, steps_within
 from snnjax.blocks.block import dense_signal, flat
 from snnjax.fixed_point._chips import FixedPoint
 from snnjax.fixed_point._convert import given, whole_network
-from snnjax.fixed_point._derivative import train_layer
+from snnjax.fixed_point._derivative import Real, Spiking, train_layer
 from snnjax.fixed_point._network import IntegerNetwork, LayerState, State
-from snnjax.fixed_point._quantise import Quantised, quantised_layer
+from snnjax.fixed_point._quantise import quantised_layer
 from snnjax.fixed_point._run import Steps, run_layer
 from snnjax.graph.network import Network, NetworkOutput
 
@@ -93,12 +93,13 @@ def _run(
     ]
     output = found[-1].spikes if network.spiking_output else found[-1].v
     activity = _activity(names, found, lengths)
-    return Integers(output, activity, *kept, network.layers[-1].unit), after
+    recorded, membranes, currents = kept
+    return Integers(output, activity, recorded, membranes, currents, network.layers[-1].unit), after
 
 
 def _chain(
     network: IntegerNetwork,
-    trained: Sequence[Quantised] | None,
+    trained: Sequence[tuple[Spiking | None, Real]] | None,
     spikes: Array,
     state: State,
     lengths: Array | None,
@@ -110,10 +111,23 @@ def _chain(
         if trained is None:
             steps, end = run_layer(chip, layer, held, spikes, valid)
         else:
-            own = trained[place]
-            steps, end = train_layer(chip, own.spiking, (layer, own.real), held, spikes, valid)
+            spiking, real = trained[place]
+            steps, end = train_layer(chip, spiking, (layer, real), held, spikes, valid)
         found, after, spikes = [*found, steps], [*after, end], steps.spikes.astype(jnp.float32)
     return found, tuple(after)
+
+
+@functools.partial(jax.jit, static_argnames=("spiking",))
+def _trained(
+    spiking: tuple[Spiking | None, ...],
+    network: IntegerNetwork,
+    real: Sequence[Real],
+    spikes: Array,
+    state: State,
+    lengths: Array | None,
+) -> tuple[list[Steps], State]:
+    """`_chain` of layers that are trained."""
+    return _chain(network, list(zip(spiking, real, strict=True)), spikes, state, lengths)
 
 
 def _activity(names: list[str], found: list[Steps], lengths: Array | None) -> dict[str, Array]:
@@ -179,7 +193,8 @@ def apply(
     found = [quantised_layer(chip, own, params, stats) for own in layers]
     whole = whole_network(chip, found)
     state = whole.initial_state(spikes.shape[1]) if state is None else state
-    steps, after = _chain(whole, found, spikes, state, lengths)
+    trained = [own.real for own in found]
+    steps, after = _trained(tuple(own.spiking for own in found), whole, trained, spikes, state, lengths)
     last, names = steps[-1], [layer.name for layer in whole.layers]
     output = last.spikes if whole.spiking_output else last.v / whole.layers[-1].unit[None, None]
     spiking = [place for place, own in enumerate(found) if own.spiking is not None]

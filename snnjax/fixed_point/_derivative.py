@@ -46,7 +46,8 @@ def train_layer(
     spikes, late = delivered(state.arriving, spikes, valid)
     arriving = Arriving(spikes, drive_of(real.weights, layer.shift, spikes), valid)
     start = state.membranes, state.fired
-    steps, (membranes, fired) = _layer((chip, spiking), real, arriving, (layer, start))
+    found: Any = _layer((chip, spiking), real, arriving, (layer, start))
+    steps, (membranes, fired) = found
     return steps, LayerState(membranes, late, fired)
 
 
@@ -60,8 +61,8 @@ def _layer(static: Any, real: Real, arriving: Arriving, held: Any) -> tuple[Step
 
 
 def _forward(static: Any, real: Real, arriving: Arriving, held: Any) -> tuple[Any, Any]:
-    steps, end = _layer(static, real, arriving, held)
-    return (steps, end), (real, arriving.valid, held, steps)
+    found: Any = _layer(static, real, arriving, held)
+    return found, (real, arriving.valid, held, found[0])
 
 
 class _Cotangents(NamedTuple):

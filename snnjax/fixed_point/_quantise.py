@@ -1,5 +1,6 @@
 """The integers of a network for a chip: straight-through, so that training and conversion share them to the bit."""
 
+import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -55,8 +56,21 @@ def quantised_layer(chip: FixedPoint, own: ChainLayer, params: Params, stats: St
     Weights of neuron `j` are multiplied by a scale, and its threshold by that and by what the chip's filters amplify:
     scales cost nothing. Neurons that do not spike have one scale for all, by which they can be compared.
     """
+    nodes = (own.connection, own.neuron, *own.returning)
+    held = [
+        {node.name: tree[node.name] for node in nodes if node.name in tree} for tree in (params, stats or {})
+    ]
+    neuron = own.neuron.block.neuron  # type: ignore[attr-defined]
+    spiking = Spiking(neuron.surrogate, neuron.glif.detach_reset) if neuron.spikes else None
+    layer, *rest = _quantised(chip, own, *held)
+    return Quantised(layer, rest[0], spiking, *rest[1:])
+
+
+# Outside of `jit` each of its many operations would be compiled alone.
+@functools.partial(jax.jit, static_argnames=("chip", "own"))
+def _quantised(chip: FixedPoint, own: ChainLayer, params: Params, stats: Stats) -> tuple[Any, ...]:
     block: Any = own.neuron.block
-    real = _physical(block, params.get(own.neuron.name), (stats or {}).get(own.neuron.name), own.out_shape)
+    real = _physical(block, params.get(own.neuron.name), stats.get(own.neuron.name), own.out_shape)
     decay, synapse_decay = _decays(chip, real)
     had, synapse_had = kept_share(chip, decay), kept_share(chip, synapse_decay)
     weights, recurrent, bias = _weights(own, params)
@@ -86,9 +100,7 @@ def quantised_layer(chip: FixedPoint, own: ChainLayer, params: Params, stats: St
         name=own.neuron.name,
     )
     held = Real(*whole, real.threshold, smooth_bias, unit, had, synapse_had[None])
-    spiking = Spiking(block.neuron.surrogate, block.neuron.glif.detach_reset) if spikes else None
-    decays = Decays(real.decay, real.synapse_decay, had, synapse_had)
-    return Quantised(layer, held, spiking, decays, scale, clipped)
+    return layer, held, Decays(real.decay, real.synapse_decay, had, synapse_had), scale, clipped
 
 
 def _physical(block: Any, params: Params, stats: Stats, shape: tuple[int, ...]) -> _Physical:

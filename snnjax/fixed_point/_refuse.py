@@ -44,12 +44,13 @@ def _check_layer(op: str, layer: ChainLayer, chip: FixedPoint, train: bool) -> N
             _refuse_block(op, node, chip)
     if not isinstance(layer.connection.block, Dense):
         _refuse_block(op, layer.connection, chip)
-    late, *returning = layer.returning or (None,)
+    late, returning = next(iter(layer.returning), None), layer.returning[1:]
     for node in returning:
         if not isinstance(node.block, Dense) or node.block.bias:
             _refuse_block(op, node, chip)
-    if late is not None and (len(returning) != 1 or late.block.steps != 1):
-        got = plural(len(returning), "block") if len(returning) != 1 else f"{late.block.steps} steps"
+    steps = getattr(late and late.block, "steps", 1)
+    if late is not None and (len(returning) != 1 or steps != 1):
+        got = plural(len(returning), "block") if len(returning) != 1 else f"{steps} steps"
         _refuse(op, "return spikes by one connection in one step", late, got, "Use recurrent=True")
     block: Any = layer.neuron.block
     if not isinstance(block, Spiking | Integrator):

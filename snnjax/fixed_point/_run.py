@@ -113,15 +113,16 @@ def _scan(
                 Membranes(jnp.where(within, after.v, before.v), current),
                 jnp.where(within, count, 0),
             )
-        own = None if fired is None else count.astype(jnp.float32)
-        if own is not None and inside is not None:
-            own = jnp.where(inside[:, None], own, fired)
-        return (after, own), Steps(count, after.v, after.current)
+        if fired is not None:
+            own = count.astype(jnp.float32)
+            fired = own if inside is None else jnp.where(inside[:, None], own, fired)
+        return (after, fired), Steps(count, after.v, after.current)
 
     return jax.lax.scan(step, start, (arriving.spikes if in_order else None, arriving.drive, arriving.valid))
 
 
 def _feedback(layer: IntegerLayer, fired: Float[Array, "batch neurons"]) -> Array:
+    assert layer.recurrent is not None
     return drive_of(layer.recurrent, layer.recurrent_shift, fired)
 
 

@@ -185,7 +185,7 @@ def energy(
     spent = SpikingEnergy(*(_PER_NJ * part for part in spiking))
     each = own.add + own.weight + (2 * own.state if accumulators else 0)
     even = [(sum(rival) - spent.updates - spent.states) / (_PER_NJ * dense * each) for rival in (once, every)]
-    return Energy(spent, once, every, rectifiers(steps, share), share, *even, own.source)
+    return Energy(spent, once, every, rectifiers(steps, share), share, even[0], even[1], own.source)
 
 
 class _Sizes(NamedTuple):
