@@ -4,7 +4,7 @@ import dataclasses
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,11 +13,11 @@ from jaxtyping import Array, Float, Int32
 from snnjax._arguments import explained
 from snnjax._check import as_lengths, check_shape, concrete, fail, short_repr
 from snnjax._sparse_spikes import SparseSpikes
-from snnjax._types import Params, Signal, Stats, steps_within
+from snnjax._types import Params, Signal, Stats, Unchecked, steps_within
 from snnjax.blocks.block import dense_signal, flat
 from snnjax.fixed_point._chips import FixedPoint
 from snnjax.fixed_point._convert import given, whole_network
-from snnjax.fixed_point._derivative import Real, Spiking, train_layer
+from snnjax.fixed_point._derivative import Real, SpikeRule, train_layer
 from snnjax.fixed_point._network import IntegerNetwork, LayerState, State
 from snnjax.fixed_point._quantise import quantised_layer
 from snnjax.fixed_point._run import Steps, run_layer
@@ -41,7 +41,7 @@ def run(
     inputs: Signal,
     state: State | None = None,
     *,
-    lengths: Any = None,
+    lengths: Unchecked = None,
     record: Sequence[str] = (),
 ) -> tuple[Integers, State]:
     """Run a network in the integers of its chip, bit for bit.
@@ -99,7 +99,7 @@ def _run(
 
 def _chain(
     network: IntegerNetwork,
-    trained: Sequence[tuple[Spiking | None, Real]] | None,
+    trained: Sequence[tuple[SpikeRule | None, Real]] | None,
     spikes: Array,
     state: State,
     lengths: Array | None,
@@ -111,15 +111,15 @@ def _chain(
         if trained is None:
             steps, end = run_layer(chip, layer, held, spikes, valid)
         else:
-            spiking, real = trained[place]
-            steps, end = train_layer(chip, spiking, (layer, real), held, spikes, valid)
+            rule, real = trained[place]
+            steps, end = train_layer(chip, rule, (layer, real), held, spikes, valid)
         found, after, spikes = [*found, steps], [*after, end], steps.spikes.astype(jnp.float32)
     return found, tuple(after)
 
 
-@functools.partial(jax.jit, static_argnames=("spiking",))
+@functools.partial(jax.jit, static_argnames=("rules",))
 def _trained(
-    spiking: tuple[Spiking | None, ...],
+    rules: tuple[SpikeRule | None, ...],
     network: IntegerNetwork,
     real: Sequence[Real],
     spikes: Array,
@@ -127,7 +127,7 @@ def _trained(
     lengths: Array | None,
 ) -> tuple[list[Steps], State]:
     """`_chain` of layers that are trained."""
-    return _chain(network, list(zip(spiking, real, strict=True)), spikes, state, lengths)
+    return _chain(network, list(zip(rules, real, strict=True)), spikes, state, lengths)
 
 
 def _activity(names: list[str], found: list[Steps], lengths: Array | None) -> dict[str, Array]:
@@ -147,7 +147,7 @@ def apply(
     state: State | None = None,
     *,
     stats: Stats | None = None,
-    lengths: Any = None,
+    lengths: Unchecked = None,
     record: Sequence[str] = (),
 ) -> tuple[NetworkOutput, State]:
     """Run a network in the integers of a chip with a derivative: the bits of `run` after `convert`.
@@ -194,10 +194,10 @@ def apply(
     whole = whole_network(chip, found)
     state = whole.initial_state(spikes.shape[1]) if state is None else state
     trained = [own.real for own in found]
-    steps, after = _trained(tuple(own.spiking for own in found), whole, trained, spikes, state, lengths)
+    steps, after = _trained(tuple(own.rule for own in found), whole, trained, spikes, state, lengths)
     last, names = steps[-1], [layer.name for layer in whole.layers]
     output = last.spikes if whole.spiking_output else last.v / whole.layers[-1].unit[None, None]
-    spiking = [place for place, own in enumerate(found) if own.spiking is not None]
+    spiking = [place for place, own in enumerate(found) if own.rule is not None]
     named = [names[place] for place in spiking], [steps[place] for place in spiking]
     recorded = {name: own.spikes for name, own in zip(*named, strict=True)} if "spikes" in record else {}
     membranes = {name: own.v for name, own in zip(names, steps, strict=True)} if "membranes" in record else {}
@@ -219,9 +219,9 @@ class OnChip(Network):
         inputs: Signal,
         *,
         stats: Stats | None = None,
-        lengths: Any = None,
+        lengths: Unchecked = None,
         record: Sequence[str] = (),
-        **others: Any,
+        **others: Unchecked,
     ) -> tuple[NetworkOutput, State]:
         """`fixed_point.apply` with the arguments of `Network.apply`; it has no second thresholds, chunks and so on."""
         for name, value in others.items():
@@ -269,7 +269,7 @@ class Headroom(NamedTuple):
     current: float
 
 
-def headroom(network: IntegerNetwork, inputs: Signal, *, lengths: Any = None) -> dict[str, Headroom]:
+def headroom(network: IntegerNetwork, inputs: Signal, *, lengths: Unchecked = None) -> dict[str, Headroom]:
     """How far the states of a network come to their bounds on some inputs, by the names of its neurons.
 
     Raises:

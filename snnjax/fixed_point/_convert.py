@@ -88,7 +88,7 @@ def convert(
     found = [quantised_layer(chip, own, params, stats) for own in layers]
     for own in found:
         threshold = np.asarray(own.real.threshold)
-        if own.spiking is not None and not np.all(threshold > 0):
+        if own.rule is not None and not np.all(threshold > 0):
             least = float(np.min(threshold))
             fail(
                 f"fixed_point.convert: `params` must have positive thresholds in `{own.layer.name}`, got {least:g}. "
@@ -100,7 +100,7 @@ def convert(
 
 def whole_network(chip: FixedPoint, found: list[Quantised]) -> IntegerNetwork:
     """The integers of all layers."""
-    is_spiking = found[-1].spiking is not None
+    is_spiking = found[-1].rule is not None
     return IntegerNetwork(layers=tuple(own.layer for own in found), chip=chip, spiking_output=is_spiking)
 
 

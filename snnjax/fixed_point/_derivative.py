@@ -1,20 +1,21 @@
 """The derivative of a layer of integer neurons: that of the real neurons for which the integers stand."""
 
 import functools
-from typing import Any, NamedTuple
+from typing import NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from snnjax.fixed_point._chips import FixedPoint
 from snnjax.fixed_point._network import IntegerLayer, LayerState
-from snnjax.fixed_point._run import Arriving, Steps, delivered, drive_of, scan_neurons
+from snnjax.fixed_point._run import Arriving, Start, Steps, delivered, drive_of, scan_neurons
 from snnjax.fixed_point._step import beside
 from snnjax.surrogates import Surrogate
 
 
-class Spiking(NamedTuple):
+class SpikeRule(NamedTuple):
     """How the spikes of neurons are differentiated; static."""
 
     surrogate: Surrogate
@@ -35,7 +36,7 @@ class Real(NamedTuple):
 
 def train_layer(
     chip: FixedPoint,
-    spiking: Spiking | None,
+    rule: SpikeRule | None,
     held: tuple[IntegerLayer, Real],
     state: LayerState,
     spikes: Float[Array, "time batch inputs"],
@@ -46,23 +47,36 @@ def train_layer(
     spikes, late = delivered(state.arriving, spikes, valid)
     arriving = Arriving(spikes, drive_of(real.weights, layer.shift, spikes), valid)
     start = state.membranes, state.fired
-    found: Any = _layer((chip, spiking), real, arriving, (layer, start))
-    steps, (membranes, fired) = found
+    steps, (membranes, fired) = cast(_Found, _layer((chip, rule), real, arriving, (layer, start)))
     return steps, LayerState(membranes, late, fired)
 
 
+_Static = tuple[FixedPoint, SpikeRule | None]
+_Held = tuple[IntegerLayer, Start]
+_Found = tuple[Steps, Start]
+
+
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
-def _layer(static: Any, real: Real, arriving: Arriving, held: Any) -> tuple[Steps, Any]:
+def _layer(static: _Static, real: Real, arriving: Arriving, held: _Held) -> _Found:
     del real
     layer, start = held
     end, steps = scan_neurons(static[0], layer, start, arriving)
-    as_floats = (steps.spikes.astype(jnp.float32), steps.v.astype(jnp.float32))
+    as_floats = steps.spikes.astype(jnp.float32), steps.v.astype(jnp.float32)
     return Steps(*as_floats, steps.current), end
 
 
-def _forward(static: Any, real: Real, arriving: Arriving, held: Any) -> tuple[Any, Any]:
-    found: Any = _layer(static, real, arriving, held)
-    return found, (real, arriving.valid, held, found[0])
+def _forward(static: _Static, real: Real, arriving: Arriving, held: _Held) -> tuple[_Found, "_Saved"]:
+    found = cast(_Found, _layer(static, real, arriving, held))
+    return found, _Saved(real, arriving.valid, held, found[0])
+
+
+class _Saved(NamedTuple):
+    """What the backward pass reads."""
+
+    real: Real
+    valid: Array | None
+    held: _Held
+    steps: Steps
 
 
 class _Cotangents(NamedTuple):
@@ -73,7 +87,18 @@ class _Cotangents(NamedTuple):
     fired: Array  # [batch, neurons]
 
 
-def _backward(static: Any, saved: Any, cotangents: Any) -> tuple[Real, Arriving, Any]:
+class _Step(NamedTuple):
+    """What the derivative of a step reads, ``[batch, neurons]``; of all steps with time first."""
+
+    of_spikes: Array  # the cotangents from outside
+    of_v: Array
+    membrane: Array  # before the reset
+    spikes: Array
+    slope: Array  # the derivative of the spikes by membrane and threshold
+    inside: Array | None  # [batch] whether the sequence has not ended
+
+
+def _backward(static: _Static, saved: _Saved, cotangents: _Found) -> tuple[Real, Arriving, None]:
     r"""The derivative of the steps of the real neurons.
 
     With membrane :math:`m`, such a step is
@@ -85,58 +110,70 @@ def _backward(static: Any, saved: Any, cotangents: Any) -> tuple[Real, Arriving,
 
     Gradients do not pass through the state before the first step.
     """
-    (chip, spiking), (real, valid, (layer, (start, fired)), steps), (given, _) = static, saved, cotangents
-    wide, rise = beside(real), 2.0**chip.input_shift
+    (_, rule), (real, valid, (layer, (start, fired)), steps), (given, _) = static, saved, cotangents
+    wide = beside(real)
     before = jnp.concatenate([start.v[None].astype(jnp.float32), steps.v[:-1]])
     membrane = wide.decay[None] * before + jnp.sum(steps.current.astype(jnp.float32), 1) + wide.bias[None]
     slope = jnp.zeros_like(membrane)
-    if spiking is not None:
-        slope = spiking.surrogate.derivative(membrane / wide.unit[None] - wide.threshold[None])
-    first = wide.synapse_decay if chip.input_first else jnp.ones_like(wide.synapse_decay)
-
-    def step(after: _Cotangents, xs: Any) -> tuple[_Cotangents, Any]:
-        (of_spikes, of_v), (m, s, rate), inside = xs
-        g_spikes, g_v = of_spikes + after.fired, of_v + after.v
-        if spiking is not None and not spiking.detach_reset:
-            lost = wide.unit * wide.threshold if chip.reset == "subtract" else m
-            g_spikes = g_spikes - g_v * lost
-        stays = g_v if spiking is None or chip.reset == "subtract" else g_v * (1 - s)
-        g_m = stays + g_spikes * rate / wide.unit
-        g_current = g_m[None] + after.current
-        g_drive = g_current * first * rise
-        g_fired = jnp.zeros_like(g_m)
-        if real.recurrent is not None:
-            back = jnp.einsum("kbn,kmn->bm", g_drive, real.recurrent)
-            g_fired = back * (1 << jnp.asarray(layer.recurrent_shift)).astype(jnp.float32)
-        now = _Cotangents(wide.decay * g_m, wide.synapse_decay * g_current, g_fired)
-        of_threshold = -g_spikes * rate
-        if spiking is not None and chip.reset == "subtract":
-            of_threshold -= g_v * s * wide.unit
-        if inside is None:
-            return now, (g_drive, g_m, of_threshold)
-        is_inside = inside[:, None]
-        kept = _Cotangents(
-            jnp.where(is_inside, now.v, g_v),
-            jnp.where(is_inside[None], now.current, after.current),
-            jnp.where(is_inside, now.fired, after.fired),
-        )
-        within = (
-            jnp.where(is_inside[None], g_drive, 0),
-            *(jnp.where(is_inside, g, 0) for g in (g_m, of_threshold)),
-        )
-        return kept, within
-
+    if rule is not None:
+        slope = rule.surrogate.derivative(membrane / wide.unit[None] - wide.threshold[None])
     none = _Cotangents(*(jnp.zeros(own.shape, jnp.float32) for own in (start.v, start.current, start.v)))
-    xs = ((given.spikes, given.v), (membrane, steps.spikes, slope), valid)
-    _, (drive, of_m, of_threshold) = jax.lax.scan(step, none, xs, reverse=True)
+    xs = _Step(given.spikes, given.v, membrane, steps.spikes, slope, valid)
+    back = functools.partial(_step_back, static, (layer, real))
+    _, (drive, of_m, of_threshold) = jax.lax.scan(back, none, xs, reverse=True)
     recurrent = None
-    if real.recurrent is not None:
+    if fired is not None:
         sent = jnp.concatenate([fired[None], steps.spikes[:-1]])
-        recurrent = jnp.einsum("tbm,tkbn->kmn", sent, drive)
-        recurrent *= (1 << jnp.asarray(layer.recurrent_shift)).astype(jnp.float32)
+        recurrent = jnp.einsum("tbm,tkbn->kmn", sent, drive) * _power(layer.recurrent_shift)
     zeros = jax.tree.map(jnp.zeros_like, real)
     found = zeros._replace(recurrent=recurrent, threshold=of_threshold.sum((0, 1)), bias=of_m.sum((0, 1)))
     return found, Arriving(None, drive, None), None  # type: ignore[arg-type]
+
+
+def _step_back(
+    static: _Static, held: tuple[IntegerLayer, Real], after: _Cotangents, own: _Step
+) -> tuple[_Cotangents, tuple[Array, Array, Array]]:
+    """A step of the backward pass, and the cotangents of its drive, its membrane and its threshold."""
+    (chip, rule), (layer, real) = static, held
+    wide, subtracts = beside(real), chip.reset == "subtract"
+    g_spikes, g_v = own.of_spikes + after.fired, own.of_v + after.v
+    of_threshold = jnp.zeros_like(g_v)
+    if rule is not None:
+        if not rule.detach_reset:
+            g_spikes = g_spikes - g_v * (wide.unit * wide.threshold if subtracts else own.membrane)
+        of_threshold = -g_spikes * own.slope - (g_v * own.spikes * wide.unit if subtracts else 0)
+    stays = g_v if rule is None or subtracts else g_v * (1 - own.spikes)
+    g_m = stays + g_spikes * own.slope / wide.unit
+    g_current = g_m[None] + after.current
+    g_drive = g_current * 2.0**chip.input_shift
+    g_drive = g_drive * wide.synapse_decay if chip.input_first else g_drive
+    g_fired = jnp.zeros_like(g_m)
+    if real.recurrent is not None:
+        g_fired = jnp.einsum("kbn,kmn->bm", g_drive, real.recurrent) * _power(layer.recurrent_shift)
+    now = _Cotangents(wide.decay * g_m, wide.synapse_decay * g_current, g_fired)
+    found = g_drive, g_m, of_threshold
+    if own.inside is None:
+        return now, found
+    none = jax.tree.map(jnp.zeros_like, found)
+    within = functools.partial(jnp.where, own.inside[:, None])
+    kept = _Cotangents(g_v, after.current, after.fired)
+    return (
+        _Cotangents(
+            within(now.v, kept.v),
+            _within(own.inside, now.current, kept.current),
+            within(now.fired, kept.fired),
+        ),
+        (_within(own.inside, g_drive, none[0]), within(g_m, none[1]), within(of_threshold, none[2])),
+    )
+
+
+def _within(inside: Array, now: Array, otherwise: Array) -> Array:
+    """Arrays ``[synapses, batch, neurons]`` from `now` within a sequence."""
+    return jnp.where(inside[None, :, None], now, otherwise)
+
+
+def _power(shift: ArrayLike) -> Array:
+    return (1 << jnp.asarray(shift, jnp.int32)).astype(jnp.float32)
 
 
 _layer.defvjp(_forward, _backward)

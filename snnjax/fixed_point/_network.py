@@ -2,10 +2,11 @@
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from snnjax.fixed_point._chips import FixedPoint
@@ -21,8 +22,8 @@ class IntegerLayer:
     recurrent: Array | None = None  # int8 [synapses, neurons, neurons]
     neurons: Neurons
     unit: Float[Array, " neurons"]  # a membrane of 1 of the float network, in integers
-    shift: Any = 0  # int32 [], of the weights to the left
-    recurrent_shift: Any = 0
+    shift: ArrayLike = 0  # int32 [], of the weights to the left
+    recurrent_shift: ArrayLike = 0
     name: str = dataclasses.field(metadata={"static": True})
 
     @property

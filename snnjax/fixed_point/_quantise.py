@@ -1,7 +1,7 @@
 """The integers of a network for a chip: straight-through, so that training and conversion share them to the bit."""
 
 import functools
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -9,11 +9,15 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from snnjax._types import Params, Stats, upcast
+from snnjax.blocks._dense import Dense
+from snnjax.blocks.readout import Integrator
+from snnjax.blocks.spiking import Spiking
 from snnjax.fixed_point._chips import FixedPoint
-from snnjax.fixed_point._derivative import Real, Spiking
+from snnjax.fixed_point._derivative import Real, SpikeRule
 from snnjax.fixed_point._network import IntegerLayer
 from snnjax.fixed_point._step import Neurons, kept_share
 from snnjax.graph.layers import ChainLayer
+from snnjax.neurons import GLIF
 
 # A threshold is at most this share of the range of a membrane, so that the membrane rarely comes to its bounds; so is a
 # membrane of 1 of neurons that do not spike.
@@ -34,7 +38,7 @@ class Quantised(NamedTuple):
 
     layer: IntegerLayer
     real: Real  # with derivatives straight through
-    spiking: Spiking | None  # None for neurons that do not spike
+    rule: SpikeRule | None  # None for neurons that do not spike
     decays: Decays
     scale: Float[Array, " neurons"]  # a weight of 1, in integers
     clipped: dict[str, Array]  # how many integers were clipped, of those named
@@ -60,16 +64,19 @@ def quantised_layer(chip: FixedPoint, own: ChainLayer, params: Params, stats: St
     held = [
         {node.name: tree[node.name] for node in nodes if node.name in tree} for tree in (params, stats or {})
     ]
-    neuron = own.neuron.block.neuron  # type: ignore[attr-defined]
-    spiking = Spiking(neuron.surrogate, neuron.glif.detach_reset) if neuron.spikes else None
+    neuron = cast(Spiking | Integrator, own.neuron.block).neuron
+    assert neuron.glif is not None
+    rule = SpikeRule(neuron.surrogate, neuron.glif.detach_reset) if neuron.spikes else None
     layer, *rest = _quantised(chip, own, *held)
-    return Quantised(layer, rest[0], spiking, *rest[1:])
+    return Quantised(layer, rest[0], rule, *rest[1:])
 
 
 # Outside of `jit` each of its many operations would be compiled alone.
 @functools.partial(jax.jit, static_argnames=("chip", "own"))
 def _quantised(chip: FixedPoint, own: ChainLayer, params: Params, stats: Stats) -> tuple[Any, ...]:
-    block: Any = own.neuron.block
+    block = cast(Spiking | Integrator, own.neuron.block)
+    form = block.neuron.glif
+    assert form is not None
     real = _physical(block, params.get(own.neuron.name), stats.get(own.neuron.name), own.out_shape)
     decay, synapse_decay = _decays(chip, real)
     had, synapse_had = kept_share(chip, decay), kept_share(chip, synapse_decay)
@@ -87,7 +94,7 @@ def _quantised(chip: FixedPoint, own: ChainLayer, params: Params, stats: Stats) 
     scale = scale if spikes else jnp.broadcast_to(jnp.min(scale), scale.shape)
     unit = jax.lax.stop_gradient(scale * gain)
     clipped: dict[str, Array] = {}
-    thresholds, clipped["thresholds"] = _threshold(chip, unit * real.threshold, block.neuron, spikes)
+    thresholds, clipped["thresholds"] = _threshold(chip, unit * real.threshold, form, spikes)
     smooth_bias, whole_bias, clipped["biases"] = _bias(chip, bias, real, (scale, unit), synapse_had)
     whole = _whole(chip, weights, scale), None if recurrent is None else _whole(chip, recurrent, scale)
     layer = IntegerLayer(
@@ -103,8 +110,10 @@ def _quantised(chip: FixedPoint, own: ChainLayer, params: Params, stats: Stats) 
     return layer, held, Decays(real.decay, real.synapse_decay, had, synapse_had), scale, clipped
 
 
-def _physical(block: Any, params: Params, stats: Stats, shape: tuple[int, ...]) -> _Physical:
-    found = block.neuron.glif.constants(block.neuron_params(params, stats, shape))
+def _physical(block: Spiking | Integrator, params: Params, stats: Stats, shape: tuple[int, ...]) -> _Physical:
+    form = block.neuron.glif
+    assert form is not None
+    found = form.constants(block.neuron_params(params, stats, shape))
     count, second = int(np.prod(shape)), found.second_state
     each = lambda value: jnp.broadcast_to(upcast(jnp.asarray(value)), (count,)).astype(jnp.float32)  # noqa: E731
     steady = lambda gain, decay: gain / jnp.where(decay == 1, 1, 1 - decay)  # noqa: E731
@@ -139,14 +148,14 @@ def _amplification(chip: FixedPoint, real: _Physical, had: Array, synapse_had: A
 
 def _weights(own: ChainLayer, params: Params) -> tuple[Array, Array | None, Array | None]:
     """The weights as they are multiplied, float32, those of the neurons themselves, and the bias."""
-    block: Any = own.connection.block
+    block = cast(Dense, own.connection.block)
     held = params[own.connection.name]
     weights = block.used(held.weights).astype(jnp.float32)
     bias = None if held.bias is None else held.bias.astype(jnp.float32)
     if not own.returning:
         return weights, None, bias
-    returning: Any = own.returning[-1]
-    return weights, returning.block.used(params[returning.name].weights).astype(jnp.float32), bias
+    returning = cast(Dense, own.returning[-1].block)
+    return weights, returning.used(params[own.returning[-1].name].weights).astype(jnp.float32), bias
 
 
 def _whole(chip: FixedPoint, weights: Array, scale: Array) -> Float[Array, "1 inputs neurons"]:
@@ -160,7 +169,7 @@ def _as_int8(weights: Array) -> Array:
     return jax.lax.stop_gradient(weights).astype(jnp.int8)
 
 
-def _threshold(chip: FixedPoint, real: Array, neuron: Any, spikes: bool) -> tuple[Array, Array]:
+def _threshold(chip: FixedPoint, real: Array, form: GLIF, spikes: bool) -> tuple[Array, Array]:
     """Thresholds as the chip compares them, and how many it does not hold.
 
     Whole numbers are above a real threshold if they are at least the next integer.
@@ -168,7 +177,7 @@ def _threshold(chip: FixedPoint, real: Array, neuron: Any, spikes: bool) -> tupl
     step, most = 2**chip.threshold_shift, (2**chip.threshold_bits - 1) << chip.threshold_shift
     if not spikes:
         return jnp.full(real.shape, most, jnp.int32), jnp.int32(0)
-    first = jnp.ceil(real) if neuron.glif.inclusive else jnp.floor(real) + 1
+    first = jnp.ceil(real) if form.inclusive else jnp.floor(real) + 1
     wanted = step * jnp.round((first if chip.inclusive else first - 1) / step)
     clipped = jnp.clip(wanted, step, most)
     return clipped.astype(jnp.int32), jnp.sum(wanted != clipped)

@@ -1,6 +1,6 @@
 """What a chip cannot do, by name."""
 
-from typing import Any
+from typing import cast
 
 from snnjax._check import fail, plural
 from snnjax.blocks._dense import Dense
@@ -52,7 +52,7 @@ def _check_layer(op: str, layer: ChainLayer, chip: FixedPoint, train: bool) -> N
     if late is not None and (len(returning) != 1 or steps != 1):
         got = plural(len(returning), "block") if len(returning) != 1 else f"{steps} steps"
         _refuse(op, "return spikes by one connection in one step", late, got, "Use recurrent=True")
-    block: Any = layer.neuron.block
+    block = layer.neuron.block
     if not isinstance(block, Spiking | Integrator):
         _refuse_block(op, layer.neuron, chip)
     _check_neuron(op, layer.neuron, block.neuron, chip)
@@ -107,8 +107,7 @@ def _check_sizes(op: str, layers: tuple[ChainLayer, ...], chip: FixedPoint) -> N
 def _check_learning(op: str, layers: tuple[ChainLayer, ...]) -> None:
     """Refuse what has no derivative through integers."""
     for layer in layers:
-        block: Any = layer.neuron.block
-        own: Neuron = block.neuron
+        own = cast(Spiking | Integrator, layer.neuron.block).neuron
         arguments = dict(own.arguments)
         if any(arguments.get(name) for name in ("learn_decay", "learn_synapse_decay")):
             hint = "Pass learn_decay=False: decays are whole numbers on a chip"

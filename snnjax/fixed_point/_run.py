@@ -1,10 +1,11 @@
 """A layer of integer neurons over all steps."""
 
 import functools
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Int32
 
 from snnjax._quantised import Quantised
@@ -64,7 +65,7 @@ def delivered(
     return rows[:-1], jnp.take_along_axis(rows, lengths[None, :, None], axis=0)[0]
 
 
-def drive_of(weights: Array, shift: Any, spikes: Array) -> Float[Array, "*axes synapses batch neurons"]:
+def drive_of(weights: Array, shift: ArrayLike, spikes: Array) -> Float[Array, "*axes synapses batch neurons"]:
     """The sums of the weights of all spikes, float32 that holds integers: exact below 2^24, in any order."""
     synapses, inputs, neurons = weights.shape
     flat = jnp.moveaxis(weights, 0, 1).reshape(inputs, synapses * neurons)
@@ -88,7 +89,7 @@ def scan_neurons(
     again = functools.partial(_scan, chip, layer, start, arriving, in_order=True)
     before = jnp.concatenate([start[0].current[None], plain[1].current[:-1]])
     way = jnp.abs(before) + _reach(layer.weights, layer.shift, arriving.spikes)
-    if start[1] is not None:
+    if layer.recurrent is not None and start[1] is not None:
         fired = jnp.concatenate([start[1][None].astype(jnp.int32), plain[1].spikes[:-1]])
         way += _reach(layer.recurrent, layer.recurrent_shift, fired)
     return jax.lax.cond(jnp.any(way > chip.bounds[1]), again, lambda: plain)
@@ -99,7 +100,7 @@ def _scan(
 ) -> tuple[Start, Steps]:
     neurons = beside(layer.neurons)
 
-    def step(carry: Start, xs: Any) -> tuple[Start, Steps]:
+    def step(carry: Start, xs: tuple[Array | None, Array, Array | None]) -> tuple[Start, Steps]:
         (before, fired), (spikes, drive, inside) = carry, xs
         if spikes is not None:
             whole = _in_order(chip, layer, before.current, spikes, fired)
@@ -126,9 +127,9 @@ def _feedback(layer: IntegerLayer, fired: Float[Array, "batch neurons"]) -> Arra
     return drive_of(layer.recurrent, layer.recurrent_shift, fired)
 
 
-def _reach(weights: Any, shift: Any, spikes: Array) -> Int32[Array, "time synapses batch neurons"]:
+def _reach(weights: Array, shift: ArrayLike, spikes: Array) -> Int32[Array, "time synapses batch neurons"]:
     """How far the spikes of a step could move a current on the way, at most."""
-    most = jnp.max(jnp.abs(weights.astype(jnp.int32)), axis=1, initial=0) << shift
+    most = jnp.max(jnp.abs(weights.astype(jnp.int32)), axis=1, initial=0) << jnp.asarray(shift)
     return jnp.sum(spikes, axis=-1).astype(jnp.int32)[:, None, :, None] * most[None, :, None]
 
 
@@ -141,9 +142,9 @@ def _in_order(
 ) -> Int32[Array, "synapses batch neurons"]:
     """What all sources, one by one, change of a current that saturates after each of them."""
 
-    def add(shift: Any, held: Array, source: tuple[Array, Array]) -> tuple[Array, None]:
+    def add(shift: ArrayLike, held: Array, source: tuple[Array, Array]) -> tuple[Array, None]:
         counts, weights = (each.astype(jnp.int32) for each in source)
-        return overflowed(chip, held + counts[None, :, None] * (weights[:, None] << shift)), None
+        return overflowed(chip, held + counts[None, :, None] * (weights[:, None] << jnp.asarray(shift))), None
 
     end = current
     for sources, weights, shift in (

@@ -1,12 +1,14 @@
 """One step of integer neurons, in int32."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int32
 
 from snnjax.fixed_point._chips import FixedPoint
+
+T = TypeVar("T")
 
 
 class Neurons(NamedTuple):
@@ -25,7 +27,7 @@ class Membranes(NamedTuple):
     current: Int32[Array, "synapses batch neurons"]
 
 
-def beside(constants: Any) -> Any:
+def beside(constants: T) -> T:
     """Constants with an axis for the batch before that of the neurons."""
     return jax.tree.map(lambda own: jnp.expand_dims(own, -2), constants)
 

@@ -5,6 +5,8 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
+from jaxtyping import Array
 
 from snnjax._arguments import explained
 from snnjax._check import fail
@@ -99,7 +101,9 @@ def from_xylo(specification: Mapping[str, Any], chip: FixedPoint = XYLO) -> Inte
             least = int(held[name].min())
             fail(f"from_xylo: `{name}` must be at least 1, got {least}. Neurons would never be reset.")
 
-    def layer(end: str, weights: Any, recurrent: Any, name: str, dashes: list[str]) -> IntegerLayer:
+    def layer(
+        end: str, weights: np.ndarray, recurrent: np.ndarray | None, name: str, dashes: list[str]
+    ) -> IntegerLayer:
         neurons = Neurons(
             threshold=_int32(held["threshold" + end]),
             decay=_int32(held["dash_mem" + end]),
@@ -123,11 +127,11 @@ def from_xylo(specification: Mapping[str, Any], chip: FixedPoint = XYLO) -> Inte
     return IntegerNetwork(layers=(hidden, readout), chip=chip, spiking_output=True)
 
 
-def _two(dashes: Any) -> np.ndarray:
+def _two(dashes: ArrayLike) -> np.ndarray:
     """The decays of two synapses; of one that there is not, 1."""
     found = np.asarray(dashes)
     return found if len(found) == 2 else np.concatenate([found, np.ones_like(found)])
 
 
-def _int32(values: Any) -> Any:
+def _int32(values: ArrayLike) -> Array:
     return jnp.asarray(np.asarray(values), jnp.int32)

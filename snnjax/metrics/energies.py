@@ -1,7 +1,7 @@
 """What the operations of a network take, in parts with memory, beside the rectifier network that would replace it."""
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -200,8 +200,7 @@ def _sizes(network: Network, params: Params, stats: Stats | None) -> _Sizes:
     counts = {name: jnp.zeros((1, math.prod(shape))) for name, shape in network.inputs}
     spiking = [node.name for node in network.nodes if node.block.is_spiking]
     rates = {name: jnp.zeros((1, math.prod(network.shapes[name]))) for name in spiking}
-    given: Any = counts
-    step = synaptic_operations(network, params, given, rates, jnp.ones(1, jnp.int32), stats=stats)
+    step = synaptic_operations(network, params, counts, rates, jnp.ones(1, jnp.int32), stats=stats)
     neurons = states = activations = 0
     for node, shapes in zip(network.nodes, network.in_shapes, strict=True):
         own = params.get(node.name), (stats or {}).get(node.name)

@@ -8,6 +8,8 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
+from jaxtyping import Array
 
 from snnjax._check import fail
 from snnjax.fixed_point import FixedPoint, IntegerLayer, IntegerNetwork, Neurons
@@ -73,7 +75,7 @@ def integers_of(graph: NIRNode) -> IntegerNetwork:
 
 
 def _layer(held: dict[str, Any], place: int, name: str) -> IntegerLayer:
-    def array(field: str, dtype: Any) -> Any:
+    def array(field: str, dtype: DTypeLike) -> Array:
         return jnp.asarray(np.asarray(held[f"{_KEY}_{place}_{field}"]).astype(dtype))
 
     integers = {field: array(field, np.int32) for field in _INT32}

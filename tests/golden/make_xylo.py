@@ -6,7 +6,7 @@
 Made with xylosim 0.1.3, rockpool 3.1.0 and numpy 2.4.6 in Python 3.11. A quarter of the networks is feed-forward, one
 has recurrent weights of one synapse, one those of two, and one has weights, shifts and inputs so large that all states
 saturate. `<number>/<name>` are the arguments of `XyloSim.from_specification`, the input `x`, and what it recorded.
-`tests/fixed_point/test_xylo.py` compares them, and any such file with `python -m tests.fixed_point.test_xylo FILE`.
+`tests/integers/test_xylo.py` compares them, and any such file with `python -m tests.integers.test_xylo FILE`.
 """
 
 import sys

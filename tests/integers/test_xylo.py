@@ -1,6 +1,6 @@
 """Xylo, bit for bit: stored traces of its simulator, and the specification that it reads.
 
-``python -m tests.fixed_point.test_xylo FILE`` compares any file of `tests/golden/make_xylo.py`.
+``python -m tests.integers.test_xylo FILE`` compares any file of `tests/golden/make_xylo.py`.
 """
 
 import sys
