@@ -1,6 +1,6 @@
 """What a chip cannot do, by name."""
 
-from typing import cast
+from typing import NoReturn, cast
 
 from snnjax._check import fail, plural
 from snnjax.blocks._dense import Dense
@@ -117,12 +117,12 @@ def _check_learning(op: str, layers: tuple[ChainLayer, ...]) -> None:
             _refuse(op, "have neurons with a surrogate", layer.neuron, "gradient='spike_times'", hint)
 
 
-def _refuse_block(op: str, node: Node, chip: FixedPoint) -> None:
+def _refuse_block(op: str, node: Node, chip: FixedPoint) -> NoReturn:
     hint = "Use dense connections between its layers, and fold norms with network.fold"
     _refuse(op, f"have blocks of {chip.name}", node, node.block.kind, hint)
 
 
-def _refuse(op: str, expected: str, node: Node, got: str, hint: str) -> None:
+def _refuse(op: str, expected: str, node: Node, got: str, hint: str) -> NoReturn:
     fail(f"{op}: `network` must {expected}, got {got} in `{node.name}`. {hint}.")
 
 
