@@ -98,9 +98,10 @@ def test_train_writes_pictures_metrics_and_checkpoint(run_folder) -> None:
 
 
 def test_train_resumed_at_its_end_says_the_same(run_folder, capsys) -> None:
-    # without an option but --resume: the settings are those of the run
-    assert cli.main(["train", "--out", str(run_folder), "--resume"]) == 0
+    # without an option of training but --resume: the settings are those of the run
+    assert cli.main(["train", "--out", str(run_folder), "--resume", "--energy"]) == 0
     out, err = capsys.readouterr()
+    assert re.match(r"spiking: [\d.]+ nJ = [\d.]+ additions \+ [\d.]+ weights", line_with(out, "spiking"))
     accuracy = 100 * json.loads((run_folder / "test.json").read_text())["accuracy"]
     assert line_with(out, "task") == (
         "task digits: 2312 inputs, hidden layers 12, 10 classes, spike lists of 10 % of the width; "

@@ -119,7 +119,7 @@ def straight(value, smooth):
 
 def stepped(chip, rule, real, spikes, found):
     """The spikes and membranes that a layer `found`, with the derivative of the real step by JAX."""
-    seen, state, fired = [], jnp.zeros_like(found.current[0]), jnp.zeros_like(found.spikes[0])
+    seen, state, fired = [], jnp.zeros(found.current[0].shape), jnp.zeros_like(found.spikes[0])
     v, power, unit = fired, 2.0 ** (chip.input_shift + chip.weight_shift), real.unit[None]
     for t, row in enumerate(spikes):
         x = power * (row @ real.weights[0] + fired @ real.recurrent[0])[None]
