@@ -139,15 +139,15 @@ def energy(
         >>> import jax, jax.numpy as jnp, snnjax
         >>> from snnjax import metrics
         >>> net = snnjax.network(578, [snnjax.layer(100)], snnjax.leaky_readout(10))
-        >>> params, counts = net.init(jax.random.key(0)), jnp.full((1, 578), 2.9)
+        >>> params, counts = net.init(jax.random.key(0)), jnp.full((1, 578), 2.0)
         >>> rates = {"layer_0/neuron": jnp.full((1, 100), 0.2)}
         >>> found = metrics.synaptic_operations(net, params, counts, rates, jnp.array([40]))
         >>> print(metrics.energy(net, params, found)._replace(source="45 nm"))
-        spiking: 470.7 nJ = 8.781 additions + 439.1 weights + 0.88 updates + 22 states
+        spiking: 338.1 nJ = 6.18 additions + 309 weights + 0.88 updates + 22 states
         int8 rectifiers, once: 165.6 nJ = 17.64 products + 147 weights + 0.985 activations
         int8 rectifiers, every step: 6625 nJ = 705.6 products + 5880 weights + 39.4 activations
-        the same, zeros skipped: 531.1 nJ = 52.69 products + 439.1 weights + 39.4 activations
-        7.47% active; breaks even with one pass at 2.38%, with one for each step at 110.08%
+        the same, zeros skipped: 385.5 nJ = 37.08 products + 309 weights + 39.4 activations
+        5.26% active; breaks even with one pass at 2.38%, with one for each step at 110.08%
         45 nm
 
     Reference:
