@@ -37,7 +37,11 @@ _CONSTANTS = {
 _VALUES = {
     *("INT", "LONG", "LONG1", "LONG4", "BININT", "BININT1", "BININT2", "FLOAT", "BINFLOAT"),
     *("UNICODE", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8", "SHORT_BINBYTES", "BINBYTES", "BINBYTES8"),
-    *("STRING", "BINSTRING", "SHORT_BINSTRING"),  # of Python 2: bytes, which arrive as the text of their numbers
+    *(
+        "STRING",
+        "BINSTRING",
+        "SHORT_BINSTRING",
+    ),  # of Python 2: bytes, which arrive as the text of their numbers
 }
 _IGNORED = {"PROTO", "FRAME", "STOP"}
 _TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}

@@ -22,9 +22,7 @@ from snnjax.data._files import PathLike, read_bytes, refuse
 from snnjax.data._pickled_arrays import PickledArray, load
 from snnjax.data.datasets import ImageDataset
 
-CLASSES = (
-    *("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"),
-)
+CLASSES = (*("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"),)
 _OP = "load_cifar10"
 _SIDE, _CHANNELS = 32, 3
 _PIXELS = _SIDE * _SIDE * _CHANNELS
@@ -79,9 +77,15 @@ def _batch(root: Path, name: str) -> _Part:
         return _binary(root / f"{name}.bin")
     if (root / name).is_file():
         return _pickled(root / name)
-    there = any((root / f"{each}{end}").is_file() for each in itertools.chain(*_BATCHES.values()) for end in ("", ".bin"))
+    there = any(
+        (root / f"{each}{end}").is_file()
+        for each in itertools.chain(*_BATCHES.values())
+        for end in ("", ".bin")
+    )
     if there:
-        fail(f"{_OP}: `path` must hold {name}, got other batches in {str(root)!r}. Download or extract it again.")
+        fail(
+            f"{_OP}: `path` must hold {name}, got other batches in {str(root)!r}. Download or extract it again."
+        )
     return fail(f"{_OP}: `path` must hold CIFAR-10, got nothing in {str(root)!r}. {_HINT}.")
 
 
@@ -164,7 +168,9 @@ def _decoded(path: Path, name: str, content: bytes) -> np.ndarray:
     try:
         from PIL import Image
     except ImportError:
-        fail(f"{_OP}: `path` must hold batches without Pillow, got images. Install it: pip install 'snnjax[data]'.")
+        fail(
+            f"{_OP}: `path` must hold batches without Pillow, got images. Install it: pip install 'snnjax[data]'."
+        )
     try:
         with Image.open(io.BytesIO(content), formats=("PNG", "JPEG")) as image:
             if image.size != (_SIDE, _SIDE):  # before its pixels are believed

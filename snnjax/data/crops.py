@@ -14,7 +14,9 @@ class CropAugmentation(NamedTuple):
 
     padding: int = 4  # pixels, on each side; the crop is as large as the image was
     flip: bool = True  # mirror half of the images left to right
-    cutout: int = 0  # pixels, the side of a grey square about a random pixel, which may be cut off by the border
+    cutout: int = (
+        0  # pixels, the side of a grey square about a random pixel, which may be cut off by the border
+    )
 
 
 DEFAULT_CROP = CropAugmentation()
@@ -78,4 +80,6 @@ def _check(op: str, images: np.ndarray, augmentation: CropAugmentation) -> None:
     check_switches(op, flip=augmentation.flip)
     least = min(images.shape[1:3])
     if augmentation.padding >= least:
-        fail(f"{op}: `padding` must be below {least}, the side of the images, got {augmentation.padding}. Try 4.")
+        fail(
+            f"{op}: `padding` must be below {least}, the side of the images, got {augmentation.padding}. Try 4."
+        )

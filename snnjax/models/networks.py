@@ -92,7 +92,7 @@ def vgg(
     items = [[*(style.layer(channels, 3) for channels in stage), max_pool(2)] for stage in stages]
     if strides > 1:
         own = conv2d(stages[0][0], 2 * strides, strides=strides, padding=strides // 2, bias=False)
-        items[0][0] = layer(own, style.neuron, norm=batch_norm(), capacity=capacity)
+        items[0][0] = layer(own, style.neuron, norm=batch_norm(), capacity=None)
     return network(tuple(shape), [*itertools.chain(*items)], dense(classes))
 
 

@@ -291,18 +291,25 @@ TASKS |= {
             selection="last",
         ),
     ),
+    # Chosen on the validation data: a wide surrogate, without which seven hundred steps teach nothing.
     "cifar10": TaskSettings(
         task="cifar10",
         hidden=(),
         model="vgg",
-        model_options={"stages": ((64, 64), (128, 128), (256,)), "strides": 2},
-        neuron_options={"decay": 0.5, "reset": "zero"},
+        model_options={"stages": [[64, 64], [128, 128], [256]], "strides": 2},
+        neuron_options={"decay": 0.5, "reset": "zero", "surrogate": "triangle"},
+        capacity=0.2,
         label_smoothing=0.1,
         initial_activity=None,
         num_steps=4,
         augment=True,
         training=TrainConfig(
-            epochs=12, batch_size=64, learning_rate=4e-3, weight_decay=0.02, activity_strength=0.0
+            epochs=8,
+            batch_size=64,
+            learning_rate=4e-3,
+            weight_decay=0.05,
+            activity_strength=0.0,
+            second_threshold=0.3,
         ),
     ),
     "shd": TaskSettings(
