@@ -232,6 +232,9 @@ def settings_of(options: argparse.Namespace) -> Any:
         changes["hidden"] = tuple(options.hidden)
     if options.capacity is not None or options.dense:
         changes["capacity"] = options.capacity
+    if options.dense:  # the second threshold of the task goes with its lists
+        given = {"second_threshold": None} | given
+        changes["training"] = replace(settings.training, **given)
     names = ("samples", "fold", "validation_share")
     changes |= {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     settings = replace(settings, **changes)

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from snnjax._check import check_choice, fail
+from snnjax._check import check_choice, fail, plural
 from snnjax.data._array_file import read_arrays
 from snnjax.data._files import PathLike, read_bytes, refuse
-from snnjax.data._pickled_arrays import PickledArray, load
+from snnjax.data._pickled_arrays import load
 from snnjax.data.datasets import ImageDataset
 
 CLASSES = (*("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"),)
@@ -53,8 +53,8 @@ def load_cifar10(path: PathLike, split: str = "train") -> ImageDataset:
         >>> load_cifar10("nowhere")
         Traceback (most recent call last):
         ...
-        ValueError: load_cifar10: `path` must hold CIFAR-10, got nothing in 'nowhere'. Pass the folder of the batches \
-or of the images, or the array file.
+        ValueError: load_cifar10: `path` must hold CIFAR-10, got nothing of it in 'nowhere'. Pass the folder of the \
+batches or of the images, or the array file.
     """
     check_choice(_OP, "split", split, tuple(_BATCHES))
     root = Path(path)
@@ -77,62 +77,59 @@ def _batch(root: Path, name: str) -> _Part:
         return _binary(root / f"{name}.bin")
     if (root / name).is_file():
         return _pickled(root / name)
-    there = any(
-        (root / f"{each}{end}").is_file()
-        for each in itertools.chain(*_BATCHES.values())
-        for end in ("", ".bin")
-    )
-    if there:
-        fail(
-            f"{_OP}: `path` must hold {name}, got other batches in {str(root)!r}. Download or extract it again."
-        )
-    return fail(f"{_OP}: `path` must hold CIFAR-10, got nothing in {str(root)!r}. {_HINT}.")
+    others = (root / f"{each}{end}" for each in itertools.chain(*_BATCHES.values()) for end in ("", ".bin"))
+    if any(other.is_file() for other in others):
+        hint = "Download or extract it again"
+        fail(f"{_OP}: `path` must hold {name}, got other batches in {str(root)!r}. {hint}.")
+    return fail(f"{_OP}: `path` must hold CIFAR-10, got nothing of it in {str(root)!r}. {_HINT}.")
 
 
 def _binary(path: Path) -> _Part:
-    content = read_bytes(_OP, path, _HINT)
-    if len(content) % (1 + _PIXELS):
-        refuse(_OP, path, f"hold records of {1 + _PIXELS} bytes", f"{len(content)} bytes")
-    rows = np.frombuffer(content, np.uint8).reshape(-1, 1 + _PIXELS)
-    return _checked(path, rows[:, 1:], rows[:, 0])
+    content, record = read_bytes(_OP, path, _HINT), 1 + _PIXELS
+    if len(content) % record:
+        refuse(_OP, path, f"hold records of {record} bytes", f"{len(content)} bytes")
+    rows = np.frombuffer(content, np.uint8).reshape(-1, record)
+    return _of_rows(path, rows[:, 1:], rows[:, 0])
 
 
 def _pickled(path: Path) -> _Part:
+    content = read_bytes(_OP, path, _HINT)
     try:
-        batch = load(read_bytes(_OP, path, _HINT))
-        rows, labels = _field(batch, "data"), np.asarray(_field(batch, "labels"))
-        rows = rows.numbers() if isinstance(rows, PickledArray) else rows
-    except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
-        if str(error).startswith(f"{_OP}: "):
-            raise
-        refuse(_OP, path, "be a pickled batch of CIFAR-10", " ".join(str(error).split()) or "another pickle")
-    return _checked(path, rows, labels)
+        batch = load(content)
+        rows, labels = _value(batch, "data").numbers(), np.array(_value(batch, "labels"))
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError) as error:
+        refuse(_OP, path, "be a pickled batch of CIFAR-10", " ".join(f"{error}".split()) or "another pickle")
+    return _of_rows(path, rows, labels)
 
 
-def _field(batch: Any, name: str) -> Any:
-    """A value of the dictionary, whose names are text or bytes."""
+def _value(batch: Any, name: str) -> Any:
+    """A value of a dictionary, whose names are text or bytes."""
     return batch[name] if name in batch else batch[name.encode()]
 
 
-def _checked(path: Path, rows: Any, labels: np.ndarray) -> _Part:
-    """The images of rows of bytes, red ones first, and labels of the ten classes."""
-    if not (isinstance(rows, np.ndarray) and rows.dtype == np.uint8 and rows.shape[1:] == (_PIXELS,)):
-        actual = f"{rows.dtype.name}{list(rows.shape)}" if isinstance(rows, np.ndarray) else "no array"
+def _of_rows(path: Path, rows: np.ndarray, labels: np.ndarray) -> _Part:
+    """The images of rows of bytes, all red ones first."""
+    if rows.dtype != np.uint8 or rows.shape[1:] != (_PIXELS,):
+        actual = f"{rows.dtype.name}{list(rows.shape)}"
         refuse(_OP, path, f"hold images as uint8 [samples, {_PIXELS}]", actual)
     if labels.shape != rows.shape[:1] or labels.dtype.kind not in "iu":
-        refuse(_OP, path, f"hold {len(rows)} labels", f"{labels.dtype.name}{list(labels.shape)}")
-    if labels.min(initial=0) < 0 or labels.max(initial=0) >= len(CLASSES):
-        refuse(_OP, path, "hold labels from 0 to 9", labels.max() if labels.min() >= 0 else labels.min())
+        refuse(_OP, path, f"hold {plural(len(rows), 'label')}", f"{labels.dtype.name}{list(labels.shape)}")
     images = rows.reshape(-1, _CHANNELS, _SIDE, _SIDE).transpose(0, 2, 3, 1)
-    return _Part(np.ascontiguousarray(images), labels.astype(np.uint8))
+    return _Part(np.ascontiguousarray(images), _of_ten(path, labels))
+
+
+def _of_ten(path: Path, labels: np.ndarray) -> np.ndarray:
+    """The labels, if they are those of the ten classes."""
+    least, most = labels.min(initial=0), labels.max(initial=0)
+    if least < 0 or most >= len(CLASSES):
+        refuse(_OP, path, "hold labels from 0 to 9", most if least >= 0 else least)
+    return labels.astype(np.uint8)
 
 
 def _array_file(path: Path, split: str) -> _Part:
     fields = {"jpeg": "u", "labels": "iu", "is_test": "b"}
     arrays = read_arrays(_OP, path, fields, ("labels", "is_test"), _HINT)
-    offsets, labels = arrays["offsets"], arrays["labels"]
-    if labels.max(initial=0) >= len(CLASSES) or labels.min(initial=0) < 0:
-        refuse(_OP, path, "hold labels from 0 to 9", f"{labels.min()} to {labels.max()}")
+    labels, offsets = _of_ten(path, arrays["labels"]), arrays["offsets"]
     content = arrays["jpeg"].astype(np.uint8).tobytes()
     chosen = np.flatnonzero(arrays["is_test"] == (split == "test"))
     images = [_decoded(path, f"image {i}", content[offsets[i] : offsets[i + 1]]) for i in chosen]
@@ -168,16 +165,16 @@ def _decoded(path: Path, name: str, content: bytes) -> np.ndarray:
     try:
         from PIL import Image
     except ImportError:
-        fail(
-            f"{_OP}: `path` must hold batches without Pillow, got images. Install it: pip install 'snnjax[data]'."
-        )
+        hint = "Install it: pip install 'snnjax[data]'"
+        fail(f"{_OP}: `path` must hold batches without Pillow, got images in {str(path)!r}. {hint}.")
     try:
         with Image.open(io.BytesIO(content), formats=("PNG", "JPEG")) as image:
-            if image.size != (_SIDE, _SIDE):  # before its pixels are believed
-                width, height = image.size
-                refuse(_OP, path, f"hold images of {_SIDE} x {_SIDE} pixels", f"{width} x {height} ({name})")
-            return np.asarray(image.convert("RGB"))
-    except (OSError, SyntaxError, ValueError) as error:  # what Pillow raises for damaged files
-        if str(error).startswith(f"{_OP}: "):
-            raise
-        return refuse(_OP, path, "hold PNG or JPEG images", f"another content ({name})")
+            size = image.size
+            # A damaged size is refused before any memory is taken for it.
+            pixels = np.asarray(image.convert("RGB")) if size == (_SIDE, _SIDE) else None
+    except Exception:  # damaged files raise many kinds, some of Pillow's own
+        refuse(_OP, path, "hold PNG or JPEG images", f"other content ({name})")
+    if pixels is None:
+        actual = f"{size[0]} x {size[1]} ({name})"
+        refuse(_OP, path, f"hold images of {_SIDE} x {_SIDE} pixels", actual)
+    return pixels

@@ -268,6 +268,7 @@ def _network_in_words(settings: TaskSettings, network: Network) -> str:
     widths = " - ".join("x".join(map(str, shape)) for shape in shapes)
     kinds = [settings.neuron, "recurrent"] if settings.recurrent else [settings.neuron]
     kinds += ["residual, with norms"] if settings.residual_blocks else []
+    kinds += [] if settings.model is None else [f"{settings.model}, with norms"]
     owner = " per synapse" if settings.delay_per == "synapse" else ""
     kinds += [f"delays{owner} of up to {settings.max_delay} steps"] if settings.max_delay else []
     kinds += [] if settings.training.rule == "bptt" else [f"trained by {settings.training.rule}"]

@@ -55,6 +55,13 @@ def _is_number(value: Unchecked) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+def _check_options(op: str, argument: str, options: dict[str, Any], name: str, function: Unchecked) -> None:
+    unknown = ", ".join(sorted(options.keys() - inspect.signature(function).parameters.keys()))
+    if unknown:
+        hint = "Leave it out, or use the version of snnjax that has it"
+        fail(f"{op}: `{argument}` must be options of {name}, got {unknown}. {hint}.")
+
+
 @explained
 @dataclass(frozen=True)
 class TaskSettings:
@@ -102,8 +109,7 @@ class TaskSettings:
         check_choice(op, "neuron", self.neuron, tuple(NEURONS))
         check_choice(op, "loss", self.loss, tuple(LOSSES))
         check_choice(op, "delay_per", self.delay_per, ("neuron", "synapse"))
-        if not self.hidden and not self.convolutions and self.model is None:
-            fail(f"{op}: `hidden` must hold at least one width, got none. Try (512, 256).")
+        self._check_model(op)
         if self.fold is not None:
             self._check_fold(op)
         if self.samples is not None:
@@ -112,11 +118,24 @@ class TaskSettings:
         if self.convolutions and self.task not in _CAMERAS:
             expected = f"be () for {self.task}, whose inputs are not images"
             fail(f"{op}: `convolutions` must {expected}, got {self.convolutions}. Train dense layers on it.")
-        known = inspect.signature(NEURONS[self.neuron]).parameters
-        unknown = ", ".join(sorted(self.neuron_options.keys() - known.keys()))
-        if unknown:
-            hint = "Leave it out, or use the version of snnjax that has it"
-            fail(f"{op}: `neuron_options` must be options of neurons.{self.neuron}, got {unknown}. {hint}.")
+        neuron = NEURONS[self.neuron]
+        _check_options(op, "neuron_options", self.neuron_options, f"neurons.{self.neuron}", neuron)
+
+    def _check_model(self, op: str) -> None:
+        """Tasks of colour images have whole networks, all others layers."""
+        if self.task not in _PICTURES:
+            if self.model is not None:
+                expected = f"be None for {self.task}, whose inputs are not images in colour"
+                fail(f"{op}: `model` must {expected}, got {short_repr(self.model)}. Leave it out.")
+            if not self.hidden and not self.convolutions:
+                fail(f"{op}: `hidden` must hold at least one width, got none. Try (512, 256).")
+            return
+        check_choice(op, "model", self.model, tuple(MODELS))
+        assert self.model is not None
+        if self.hidden:
+            expected = f"be () for {self.task}, whose networks have their own layers"
+            fail(f"{op}: `hidden` must {expected}, got {self.hidden}. Leave it out.")
+        _check_options(op, "model_options", self.model_options, f"models.{self.model}", MODELS[self.model])
 
     def _check_numbers(self, op: str) -> None:
         """Refuse here what the parts of the network would refuse in their own words."""
