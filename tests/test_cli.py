@@ -330,7 +330,7 @@ def test_model_of_a_resumed_run_is_its_own_or_differs(monkeypatch) -> None:
     """Other settings than those of the checkpoint are refused, so another model must never yield the same ones."""
     models = {}
     for task in _train.TASK_NAMES:
-        for model in ("dense", "conv", "residual", "small", "delayed"):
+        for model in ("dense", "conv", "residual", "small", "delayed", "vgg", "sew", "spikformer"):
             with contextlib.suppress(ValueError):
                 models[task, model] = train.task_settings(task, model)
     assert len(models) > len(_train.TASK_NAMES) + 5

@@ -165,8 +165,8 @@ def _decoded(path: Path, name: str, content: bytes) -> np.ndarray:
     try:
         from PIL import Image
     except ImportError:
-        hint = "Install it: pip install 'snnjax[data]'"
-        fail(f"{_OP}: `path` must hold batches without Pillow, got images in {str(path)!r}. {hint}.")
+        hint = "Install it, for instance with pip install pillow"
+        fail(f"{_OP}: `pillow` must be installed for files of images, got no such package. {hint}.")
     try:
         with Image.open(io.BytesIO(content), formats=("PNG", "JPEG")) as image:
             size = image.size

@@ -71,8 +71,8 @@ def vgg(
         shape: height, width and channels of the image.
         classes: number of outputs.
         stages: the channels of the layers of each stage.
-        strides: of the first convolution, whose kernel then is twice as long: images are large, and their pixels are
-            alike. 1 for one of 3 x 3.
+        strides: of the first convolution. Above 1 its kernel is twice as long, and its neurons, the most active ones,
+            have no lists.
         neuron: of all layers; None for ``lif(0.5, reset="zero")``.
         capacity: of the spike lists of all layers, as in `snnjax.layer`.
 
@@ -91,8 +91,8 @@ def vgg(
     style = _style(neuron, capacity)
     items = [[*(style.layer(channels, 3) for channels in stage), max_pool(2)] for stage in stages]
     if strides > 1:
-        own = conv2d(stages[0][0], 2 * strides, strides=strides, padding=strides // 2, bias=False)
-        items[0][0] = layer(own, style.neuron, norm=batch_norm(), capacity=None)
+        first = conv2d(stages[0][0], 2 * strides, strides=strides, padding=strides // 2, bias=False)
+        items[0][0] = layer(first, style.neuron, norm=batch_norm())
     return network(tuple(shape), [*itertools.chain(*items)], dense(classes))
 
 

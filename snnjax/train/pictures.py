@@ -34,7 +34,7 @@ class Currents:
     def take(self, indices: Unchecked) -> Batch:
         """The samples at `indices` as a `Batch` of currents ``[time, batch, height, width, channels]``."""
         batch = self.images.take(indices)
-        pixels = (batch.inputs - _MEAN) / _DEVIATION
+        pixels = (np.asarray(batch.inputs) - _MEAN) / _DEVIATION
         return batch._replace(inputs=jnp.broadcast_to(pixels, (self.num_steps, *pixels.shape)))
 
 

@@ -135,7 +135,8 @@ class TaskSettings:
         if self.hidden:
             expected = f"be () for {self.task}, whose networks have their own layers"
             fail(f"{op}: `hidden` must {expected}, got {self.hidden}. Leave it out.")
-        _check_options(op, "model_options", self.model_options, f"models.{self.model}", MODELS[self.model])
+        made = MODELS[self.model]
+        _check_options(op, "model_options", self.model_options, f"models.{made.__name__}", made)
 
     def _check_numbers(self, op: str) -> None:
         """Refuse here what the parts of the network would refuse in their own words."""

@@ -2,6 +2,7 @@
 
 import io
 import pickle
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -211,6 +212,17 @@ def test_missing_parts_are_named(tmp_path) -> None:
         with pytest.raises(ValueError) as refused:
             load_cifar10(path, "test")
         assert str(refused.value) == f"load_cifar10: `path` must hold {actual}"
+
+
+def test_images_say_how_to_get_pillow(tmp_path, monkeypatch) -> None:
+    path = jpegs(tmp_path / "i.npz")
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    with pytest.raises(ValueError) as refused:
+        load_cifar10(path)
+    assert str(refused.value) == (
+        "load_cifar10: `pillow` must be installed for files of images, got no such package. Install it, for instance "
+        "with pip install pillow."
+    )
 
 
 test_wrong_arguments_are_named = refusals(
