@@ -207,8 +207,9 @@ profile: .venv/ready $(LIBRARY)  ## the share of each phase of a training step a
 	$(BIN)/python -m tests.benchmarks.profile $(PROFILE)
 
 .PHONY: reproduce
-reproduce: .venv/ready $(LIBRARY)  ## train all shipped tasks over five seeds, and write docs/explanation/results.md (REPRODUCE="--only qtdb", NMNIST=path, SPEECH=path)
-	$(BIN)/python -m tests.benchmarks.trained.reproduce $(if $(NMNIST),--nmnist "$(NMNIST)") $(if $(SPEECH),--speech "$(SPEECH)") $(REPRODUCE)
+reproduce: .venv/ready $(LIBRARY)  ## train all shipped tasks over five seeds, and write docs/explanation/results.md (REPRODUCE="--only qtdb", NMNIST=path, SPEECH=path, CIFAR10=path)
+	$(BIN)/python -m tests.benchmarks.trained.reproduce $(if $(NMNIST),--nmnist "$(NMNIST)") $(if $(SPEECH),--speech "$(SPEECH)") \
+		$(if $(CIFAR10),--cifar10 "$(CIFAR10)") $(REPRODUCE)
 
 .PHONY: clean
 clean:  ## remove the environment, the compiled kernels, caches and out/

@@ -59,7 +59,8 @@ def add_options(parser: Parser) -> None:
         "--model",
         choices=("dense", "conv", "residual", "small", "delayed", "vgg", "sew", "spikformer"),
         help="dense layers, convolutions (camera tasks), with norms in residual blocks (digits, nmnist), fewer "
-        "parameters (speech), or learned delays (speech); default: dense or as resumed",
+        "parameters (speech), learned delays (speech), or a whole network (cifar10): vgg, sew (a residual network) or "
+        "spikformer; default: that of the task or as resumed",
     )
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder of the run (default: out)")
     add_data(parser)
