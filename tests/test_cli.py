@@ -324,6 +324,9 @@ def test_options_change_the_settings_of_the_task() -> None:
     assert settings == replace(expected, hidden=(5, 4), training=training)
     settings = _train.settings_of(cli.command_line().parse_args(["train", "--dense"]))
     assert settings == replace(expected, capacity=None)
+    # the second threshold of the task goes with its lists
+    settings = _train.settings_of(cli.command_line().parse_args(["train", "--task", "cifar10", "--dense"]))
+    assert settings.capacity is None and settings.training.second_threshold is None
 
 
 def test_model_of_a_resumed_run_is_its_own_or_differs(monkeypatch) -> None:
@@ -378,7 +381,7 @@ FAILURES = {
     ),
     "bound without a penalty": (
         ["train", "--rule", "eprop", "--activity-bound", "0.02"],
-        "train: `activity_bound` must come with a penalty, got 0.02 with a strength of 0, as online rules have it. "
+        "train: `activity_bound` must come with a penalty, got 0.02 with a strength of 0. "
         "Add --activity-strength 1, or omit it.",
     ),
     "share of data with a validation part": (
@@ -443,7 +446,12 @@ def test_help_of_train_lists_the_defaults_of_every_task(capsys) -> None:
     lines = capsys.readouterr().out.splitlines()
     for name, settings in train.TASKS.items():
         training = settings.training
-        numbers = [*settings.hidden, settings.capacity or "--dense", training.epochs, training.batch_size]
+        numbers = [
+            *(settings.hidden or [settings.model]),
+            settings.capacity or "--dense",
+            training.epochs,
+            training.batch_size,
+        ]
         numbers += [training.learning_rate, training.activity_bound]
         assert [name, *map(str, numbers)] in [line.split() for line in lines]
 
