@@ -398,7 +398,16 @@ def _residual(task: str, **training: Any) -> TaskSettings:
 _RESIDUAL = {"digits": _residual("digits", epochs=10), "nmnist": _residual("nmnist")}
 _PICTURED = TASKS["cifar10"]
 _SEW = {"cifar10": replace(_PICTURED, model="sew", model_options={"depth": 18})}
-_SPIKFORMER = {"cifar10": replace(_PICTURED, model="spikformer", model_options={"depth": 2, "width": 256})}
+# Up to half of the neurons of attention are active: lists of a fifth would lose most of their spikes.
+_SPIKFORMER = {
+    "cifar10": replace(
+        _PICTURED,
+        model="spikformer",
+        model_options={"depth": 2, "width": 256},
+        capacity=None,
+        training=replace(_PICTURED.training, second_threshold=None),
+    )
+}
 # Neurons without adaptation and recurrent weights: the decay was chosen without delays, and a learning rate for each,
 # on words of index 5 to 9, without training on these.
 _SMALL = {
