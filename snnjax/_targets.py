@@ -7,6 +7,7 @@ import ctypes
 import functools
 import os
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,11 @@ TARGETS = (
 
 # The path of another build of the library, for instance one with sanitizers.
 _VARIABLE = "SNNJAX_CPU_KERNELS"
-_HINT = "in a clone, build it with `make kernels`; else install snnjax again where there is a C++20 compiler"
+_SUFFIX = ".dll" if sys.platform == "win32" else ".so"
+_HINT = (
+    "in a clone, build it with `make kernels`; else install snnjax again: wheels for Linux on x86-64 and aarch64 and for "
+    "macOS on Apple silicon have it, and others need a C++20 compiler"
+)
 
 
 @functools.cache
@@ -86,7 +91,7 @@ def instruction_set() -> str:
 
 
 def _path() -> Path:
-    return Path(os.environ.get(_VARIABLE) or Path(__file__).with_name("_cpu_kernels.so"))
+    return Path(os.environ.get(_VARIABLE) or Path(__file__).with_name("_cpu_kernels").with_suffix(_SUFFIX))
 
 
 def _api_version() -> tuple[int, int]:

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import platform
+import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -58,7 +59,12 @@ def locked(folder: os.PathLike[str] | str) -> Iterator[LockedFolder]:
         try:
             yield own
         finally:
-            (own.path / LOCK).unlink(missing_ok=True)
+            if sys.platform == "win32":
+                file.close()
+            with contextlib.suppress(
+                PermissionError
+            ):  # the next run has opened it, and Windows removes no open file
+                (own.path / LOCK).unlink(missing_ok=True)
 
 
 def _lock_file(folder: Path) -> IO[str]:

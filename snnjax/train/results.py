@@ -277,10 +277,10 @@ def _network_in_words(settings: TaskSettings, network: Network) -> str:
 
 def _peak_memory() -> int | None:
     """The peak memory of this process in bytes, None if the platform does not report it."""
-    try:
-        import resource
-    except ImportError:  # Windows
+    if sys.platform == "win32":
         return None
+    import resource
+
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return most if sys.platform == "darwin" else most * 1024
 
