@@ -159,15 +159,13 @@ wheel: .venv/release  ## a manylinux wheel for any Python 3 on this platform, in
 
 # Of other systems, by Clang. Their wheels hold the CPU kernels, and not the model, whose codelets are compiled where it runs.
 .PHONY: wheel-aarch64 wheel-macos
-wheel-aarch64: PLATFORM := linux-aarch64
 wheel-aarch64: TAG := manylinux_2_28_aarch64
-wheel-macos: PLATFORM := macosx-11.0-arm64
 wheel-macos: TAG := macosx_11_0_arm64
 wheel-aarch64: TOOLCHAIN := manylinux-aarch64
 wheel-macos: TOOLCHAIN := macos
 wheel-aarch64 wheel-macos: .venv/release .venv/cross-compile  ## a wheel for Linux on aarch64, or for Apple silicon, in dist/
 	rm -rf build/$@
-	_PYTHON_HOST_PLATFORM=$(PLATFORM) $(BIN)/python -m build --wheel --outdir build/$@ -Ccmake.define.SNNJAX_IPU_MODEL=false \
+	$(BIN)/python -m build --wheel --outdir build/$@ -Ccmake.define.SNNJAX_IPU_MODEL=false \
 		-Ccmake.define.CMAKE_TOOLCHAIN_FILE=$(abspath xla_ext/toolchains/$(TOOLCHAIN).cmake)
 	$(BIN)/wheel tags --remove --platform-tag $(TAG) build/$@/*.whl
 	mkdir -p dist && mv build/$@/*.whl dist

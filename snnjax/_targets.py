@@ -40,8 +40,8 @@ TARGETS = (
 _VARIABLE = "SNNJAX_CPU_KERNELS"
 _SUFFIX = ".dll" if sys.platform == "win32" else ".so"
 _HINT = (
-    "in a clone, build it with `make kernels`; else install snnjax again: wheels for Linux on x86-64 and aarch64 and for "
-    "macOS on Apple silicon have it, and others need a C++20 compiler"
+    "in a clone, build it with `make kernels`; else install snnjax again: wheels for Linux (x86-64, aarch64) and macOS "
+    "(arm64) have it, and elsewhere it takes a C++20 compiler"
 )
 
 
@@ -96,7 +96,7 @@ def _path() -> Path:
 
 def _api_version() -> tuple[int, int]:
     """The FFI version of jaxlib according to its header: (major, minor)."""
-    header = Path(jax.ffi.include_dir(), "xla", "ffi", "api", "c_api.h").read_text()
+    header = Path(jax.ffi.include_dir(), "xla", "ffi", "api", "c_api.h").read_text(encoding="utf-8")
     major, minor = (re.search(rf"#define XLA_FFI_API_{part} (\d+)", header) for part in ("MAJOR", "MINOR"))
     return (int(major[1]), int(minor[1])) if major and minor else (0, 0)
 

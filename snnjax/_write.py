@@ -58,7 +58,7 @@ def remove_partial_files(folder: Path) -> None:
         with contextlib.suppress(OSError):
             if partial.lstat().st_size > 0:
                 flags = os.O_RDWR if sys.platform == "win32" else os.O_RDWR | os.O_NOFOLLOW
-                with open(os.open(partial, flags)) as stream:
+                with open(os.open(partial, flags), encoding="utf-8") as stream:
                     is_abandoned = lock(stream)
                 if is_abandoned:  # closed: Windows removes no open file
                     partial.unlink()

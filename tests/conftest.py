@@ -95,7 +95,7 @@ def pytest_runtest_teardown() -> None:
     statistics = Path("/proc/self/statm")
     if not statistics.exists():  # macOS and Windows do not say
         return
-    held = int(statistics.read_text().split()[1]) * mmap.PAGESIZE
+    held = int(statistics.read_text(encoding="utf-8").split()[1]) * mmap.PAGESIZE
     if held > 0.7 * MOST_MEMORY:
         jax.clear_caches()
         gc.collect()

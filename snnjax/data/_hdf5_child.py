@@ -137,7 +137,7 @@ def limit_memory() -> None:
     if sys.platform != "win32" and statistics.exists():
         import resource
 
-        used = int(statistics.read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+        used = int(statistics.read_text(encoding="utf-8").split()[0]) * os.sysconf("SC_PAGE_SIZE")
         _, most = resource.getrlimit(resource.RLIMIT_AS)
         limit = used + _MOST_MEMORY
         resource.setrlimit(resource.RLIMIT_AS, (limit if most < 0 else min(limit, most), most))

@@ -71,7 +71,7 @@ def _lock_file(folder: Path) -> IO[str]:
     """The lock file of a folder, open and locked."""
     path = folder / LOCK
     while True:
-        file = path.open("a+")
+        file = path.open("a+", encoding="utf-8")
         if not _is_ours(file, folder):
             with file:
                 file.seek(0)

@@ -288,7 +288,7 @@ def _peak_memory() -> int | None:
 def _read(file: Path) -> dict[str, Any]:
     hint = f"Pass {RUN} files that `snnjax train` wrote"
     try:
-        run = json.loads(file.read_text())
+        run = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         fail(f"read_runs: `places` must hold records of runs, got {file} ({error}). {hint}.")
     if not (isinstance(run, dict) and {"task", "network", "test"} <= run.keys()):

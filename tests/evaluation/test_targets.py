@@ -14,8 +14,8 @@ from tests.ops.kernel_checks import needs_kernels
 from tests.project.architecture import ROOT
 
 HINT = (
-    "in a clone, build it with `make kernels`; else install snnjax again: wheels for Linux on x86-64 and aarch64 and for "
-    "macOS on Apple silicon have it, and others need a C++20 compiler"
+    "in a clone, build it with `make kernels`; else install snnjax again: wheels for Linux (x86-64, aarch64) and macOS "
+    "(arm64) have it, and elsewhere it takes a C++20 compiler"
 )
 
 

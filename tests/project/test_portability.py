@@ -9,6 +9,8 @@ WORDS = re.compile(
     r"/proc/|\bos\.(?:open|fork|kill|sysconf|getuid|sched_\w+|mkfifo)\b|\bsignal\.(?:alarm|setitimer|SIG(?!INT|TERM|nals)\w+)"
     r"|\b(?:import|from) (?:fcntl|resource|pwd|grp|termios|pty|msvcrt|winreg)\b"
 )
+# Text whose encoding is left to the system, which is another one on Windows.
+UNENCODED = re.compile(r"(?<!>>> )\.read_text\(\)|\.open\(\"[rwax]\+?\"\)|\bopen\(\w+(?:, \"[rwax]\+?\")?\)")
 # Each stands under a test of `sys.platform`, or of whether the file is there.
 GUARDED = {
     "snnjax/_write.py": ["import fcntl", "import msvcrt", "os.open", "os.open"],
@@ -17,15 +19,23 @@ GUARDED = {
 }
 
 
-def test_what_is_not_portable_is_guarded():
+def found(pattern):
+    """What a pattern finds, by source."""
     sources = [*(ROOT / "snnjax").rglob("*.py"), *(ROOT / "xla_ext/pjrt/snnjax_jax_plugin").rglob("*.py")]
     assert len(sources) > 150
-    found = {
-        str(path.relative_to(ROOT)): sorted(words)
-        for path in sources
-        if (words := WORDS.findall(path.read_text(encoding="utf-8")))
-    }
-    assert found == GUARDED
+    texts = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in sources}
+    return {name: sorted(words) for name, text in texts.items() if (words := pattern.findall(text))}
+
+
+def test_what_is_not_portable_is_guarded():
+    assert found(WORDS) == GUARDED
+
+
+def test_text_has_an_encoding():
+    assert found(UNENCODED) == {}
+    assert all(
+        map(UNENCODED.search, ("path.read_text()", 'path.open("a+")', "open(path)", 'open(path, "w")'))
+    )
 
 
 def test_what_is_not_portable_is_found():
