@@ -42,6 +42,7 @@ demo-ipu: kernels  ## train it for an epoch on a modelled IPU, and estimate the 
 test: .venv/ready  ## every check: linter, types, tests, doctests, notebooks, fuzz
 	@$(MAKE) --no-print-directory --jobs 2 lint types $(if $(LIBRARY),fuzz-short build/release)  # keeps two cores busy
 	@$(if $(LIBRARY),$(MAKE) --no-print-directory ipu-model)
+	@$(if $(wildcard .venv/cross-compile),$(MAKE) --no-print-directory kernels-macos)
 	$(BIN)/python -m pytest $(PYTEST)
 
 .PHONY: lint
