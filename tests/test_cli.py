@@ -428,7 +428,7 @@ def test_new_writes_a_script_that_trains(tmp_path, capsys, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert cli.main(["new", "my_task"]) == 0
     assert capsys.readouterr().out == "wrote my_task.py; run it with: python my_task.py\n"
-    script = Path("my_task.py").read_text().replace("epochs=10", "epochs=2")
+    script = Path("my_task.py").read_text(encoding="utf-8").replace("epochs=10", "epochs=2")
     with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
         exec(compile(script, "my_task.py", "exec"), {"__name__": "__main__"})
     assert re.search(r"^test accuracy \d+\.\d %, 8707 parameters$", capsys.readouterr().out, re.MULTILINE)

@@ -282,10 +282,10 @@ def _network_in_words(settings: TaskSettings, network: Network) -> str:
 
 def _peak_memory() -> int | None:
     """The peak memory of this process in bytes, None if the platform does not report it."""
-    try:
-        import resource
-    except ImportError:  # Windows
+    if sys.platform == "win32":
         return None
+    import resource
+
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return most if sys.platform == "darwin" else most * 1024
 
@@ -293,7 +293,7 @@ def _peak_memory() -> int | None:
 def _read(file: Path) -> dict[str, Any]:
     hint = f"Pass {RUN} files that `snnjax train` wrote"
     try:
-        run = json.loads(file.read_text())
+        run = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         fail(f"read_runs: `places` must hold records of runs, got {file} ({error}). {hint}.")
     if not (isinstance(run, dict) and {"task", "network", "test"} <= run.keys()):
