@@ -6,7 +6,7 @@ import io
 import sys
 from collections.abc import Iterator, Sequence, Sized
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from snnjax._write import write_atomically
 from snnjax.cli._checks import check_meant, check_second_threshold, check_widths, warn_of_short_lists
@@ -24,6 +24,10 @@ from snnjax.cli._text import (
     widths,
     write_tested,
 )
+
+if TYPE_CHECKING:
+    from snnjax.graph.network import Network
+    from snnjax.train import FitResult
 
 TASK_NAMES = (
     "digits",
@@ -347,7 +351,7 @@ def _say_task(settings: Any, net: Any, parts: Any) -> None:
     say(f"{parts.num_classes} classes, {lists(settings)}; {_size(parts.validation)} validation samples\n")
 
 
-def _say_energy(net: Any, result: Any, tested: dict[str, Any]) -> None:
+def _say_energy(net: "Network", result: "FitResult", tested: dict[str, Any]) -> None:
     """Print the energy of an inference in parts, from the operations that were counted on the test data."""
     from snnjax import metrics
 
