@@ -1,8 +1,9 @@
 """`pool_spikes`: sum, mean or maximum of spikes over windows of an image, without a product."""
 
 import dataclasses
+import functools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -112,20 +113,42 @@ class Pooling:
     def pool(self, rows: Array) -> Array:
         """The sum, mean or maximum over windows of dense ``[..., inputs]``, as ``[..., outputs]``."""
         axes, image = rows.shape[:-1], rows.reshape(-1 if rows.size else 0, *self.shape)
-        if self.is_adjacent and self.how != "max":
-            pooled = self._summed(image)
+        if self.how == "max":
+            is_float = jnp.issubdtype(image.dtype, jnp.floating)
+            pooled = _maximum(self, image) if is_float else self.over_windows(image)
         else:
-            first, join = (_least(image.dtype), jax.lax.max) if self.how == "max" else (0, jax.lax.add)
-            pooled = jax.lax.reduce_window(
-                image,
-                np.array(first, image.dtype),
-                join,
-                (1, *self.window, 1),
-                (1, *self.strides, 1),
-                ((0, 0), *self.padding, (0, 0)),
-            )
+            pooled = self._summed(image) if self.is_adjacent else self.over_windows(image)
         pooled = pooled * jnp.asarray(self.scale, pooled.dtype) if self.how == "mean" else pooled
         return pooled.reshape(*axes, self.num_outputs)
+
+    def over_windows(self, image: Array) -> Array:
+        """The sum or the maximum over the windows of ``[rows, *shape]``."""
+        first, join = (_least(image.dtype), jax.lax.max) if self.how == "max" else (0, jax.lax.add)
+        around = ((0, 0), *self.padding, (0, 0))
+        sizes, strides = (1, *self.window, 1), (1, *self.strides, 1)
+        return jax.lax.reduce_window(image, np.array(first, image.dtype), join, sizes, strides, around)
+
+    def places(self, image: Array, outside: float) -> Iterator[Array]:
+        """For each place of a window, row-major, what all windows have there: ``[rows, *windows, channels]``.
+
+        Pixels as many apart as the strides lie side by side in a copy, which is split: the transpose of slices with
+        strides would add a padded array for each place.
+        """
+        space, lengths, steps = len(self.strides), self.out_shape[:-1], self.strides
+        most = [(size - 1) // step for size, step in zip(self.window, steps, strict=True)]
+        room = [count + more for count, more in zip(lengths, most, strict=True)]
+        axes = zip(room, steps, self.shape[:-1], self.padding, strict=True)
+        around = [(low, count * step - length - low, 0) for count, step, length, (low, _) in axes]
+        image = jax.lax.pad(image, np.array(outside, image.dtype), [(0, 0, 0), *around, (0, 0, 0)])
+        split = [length for pair in zip(room, steps, strict=True) for length in pair]
+        image = image.reshape(image.shape[0], *split, image.shape[-1])
+        image = jnp.moveaxis(image, range(2, 2 + 2 * space, 2), range(space))
+        phases = jax.lax.split(image.reshape(-1, *image.shape[space:]), [1] * math.prod(steps))
+        for place in np.ndindex(*self.window):
+            phase = np.ravel_multi_index([own % step for own, step in zip(place, steps, strict=True)], steps)
+            skipped = [own // step for own, step in zip(place, steps, strict=True)]
+            kept = [slice(more, more + count) for more, count in zip(skipped, lengths, strict=True)]
+            yield phases[phase][0][:, *kept]
 
     def _summed(self, image: Array) -> Array:
         """The sums of adjacent windows."""
@@ -164,6 +187,23 @@ class Pooling:
         first = jnp.full((len(ids), self.num_outputs + 1), self.num_inputs, jnp.int32)
         first = first.at[row, jnp.where(ties, places, self.num_outputs)].min(numbers)
         return (ties & (first[row, places] == numbers)).reshape(windows.shape)
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _maximum(pooling: Pooling, image: Array) -> Array:
+    """The largest of each window; its derivative is that of the first of them, without XLA's slow search for it."""
+    return pooling.over_windows(image)
+
+
+@_maximum.defjvp
+def _maximum_derivative(pooling: Pooling, image: tuple[Array], tangent: tuple[Array]) -> tuple[Array, Array]:
+    largest = pooling.over_windows(*image)
+    found, is_found = jnp.zeros_like(largest), jnp.zeros(largest.shape, bool)
+    for own, change in zip(pooling.places(*image, -np.inf), pooling.places(*tangent, 0), strict=True):
+        is_first = (own == largest) & ~is_found
+        found += jnp.where(is_first, change, 0)
+        is_found |= is_first
+    return largest, found
 
 
 def _least(dtype: DTypeLike) -> Any:
