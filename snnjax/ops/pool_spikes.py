@@ -15,10 +15,13 @@ from jaxtyping import Array, Shaped
 
 from snnjax._arguments import explained
 from snnjax._check import check_choice, check_integer, check_real_array, fail, plural
+from snnjax._dispatch import Kernel, Target, evaluate
 from snnjax._sharding import gathered
 from snnjax._sparse_spikes import SparseSpikes, check_spikes, gather, in_range, scatter, values_of
-from snnjax._types import Signal, Unchecked, id_dtype, upcast
+from snnjax._types import Signal, Unchecked, id_dtype, uint16_or_int32, upcast
 from snnjax.ops._convolution import padding_pairs, tuple_words
+from snnjax.ops._kernel_operands import call_by_records, dtype_obstacle
+from snnjax.ops._tables.pool_spikes import Operands, Results, WindowNumbers
 
 # What is made of the spikes of a window, and the word for several of them.
 POOLS = {"sum": "sums", "mean": "means", "max": "maxima"}
@@ -163,7 +166,7 @@ class Pooling:
         values = values_of(spikes) * jnp.asarray(self.scale, spikes.dtype)
         values = jnp.broadcast_to(values[..., None], windows.shape)
         if self.how == "max":
-            is_largest = self._is_largest(spikes, windows)
+            is_largest = _is_largest(self, spikes)
             windows = jnp.where(is_largest, windows, self.num_outputs)
             values = jnp.where(is_largest, values, jnp.zeros_like(values))
         num_listed = jnp.sum(in_range(windows, self.num_outputs), axis=(-2, -1), dtype=jnp.int32)
@@ -171,22 +174,6 @@ class Pooling:
         ids, values = (each.reshape(*spikes.ids.shape[:-1], -1) for each in (ids, values))
         own = {"ids": ids, "values": values, "num_listed": num_listed, "num_neurons": self.num_outputs}
         return dataclasses.replace(spikes, **own)
-
-    def _is_largest(self, spikes: SparseSpikes, windows: Array) -> Array:
-        """Whether each entry has the largest value of its windows, the first of those with the same one."""
-        capacity = spikes.ids.shape[-1]
-        ids, places = spikes.ids.reshape(-1, capacity), windows.reshape(-1, capacity * windows.shape[-1])
-        rows = scatter(
-            ids, jax.lax.stop_gradient(upcast(values_of(spikes))).reshape(ids.shape), self.num_inputs
-        )
-        each = windows.shape[-1]
-        own, numbers = (jnp.repeat(x, each, -1) for x in (gather(rows, ids), ids.astype(jnp.int32)))
-        ties = (own == gather(self.pool(rows), places)) & in_range(places, self.num_outputs)
-        # Each window keeps the lowest id; those of no window meet in a column of their own.
-        row = jnp.arange(len(ids))[:, None]
-        first = jnp.full((len(ids), self.num_outputs + 1), self.num_inputs, jnp.int32)
-        first = first.at[row, jnp.where(ties, places, self.num_outputs)].min(numbers)
-        return (ties & (first[row, places] == numbers)).reshape(windows.shape)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
@@ -204,6 +191,49 @@ def _maximum_derivative(pooling: Pooling, image: tuple[Array], tangent: tuple[Ar
         found += jnp.where(is_first, change, 0)
         is_found |= is_first
     return largest, found
+
+
+def _is_largest(pooling: Pooling, spikes: SparseSpikes) -> Array:
+    """Whether each entry has the largest value of its windows, the first of those with the same one."""
+    axes, capacity = spikes.ids.shape[:-1], spikes.ids.shape[-1]
+    values = jax.lax.stop_gradient(values_of(spikes))
+    rows = tuple(each.reshape(-1 if each.size else 0, capacity) for each in (spikes.ids, values))
+    operands = Operands(uint16_or_int32(rows[0]), rows[1])
+    most = pooling.windows(jnp.zeros(1, jnp.int32)).shape[-1]
+    shape = rows[0].shape if pooling.is_adjacent else (*rows[0].shape, most)
+    results = Results(jax.ShapeDtypeStruct(shape, jnp.bool_))
+    found: Any = evaluate(_LARGEST, operands, Operands(0, 0), Results(0), pooling, results=results)
+    return found.is_largest.reshape(*axes, capacity, most)
+
+
+def _largest_of_rows(operands: Operands, pooling: Pooling) -> Results:
+    ids, windows = operands.ids, pooling.windows(operands.ids)
+    places = windows.reshape(ids.shape[0], -1)
+    rows = scatter(ids, upcast(operands.values), pooling.num_inputs)
+    own, numbers = (jnp.repeat(x, windows.shape[-1], -1) for x in (gather(rows, ids), ids.astype(jnp.int32)))
+    ties = (own == gather(pooling.pool(rows), places)) & in_range(places, pooling.num_outputs)
+    # Each window keeps the lowest id; those of no window meet in a column of their own.
+    row = jnp.arange(len(ids))[:, None]
+    first = jnp.full((len(ids), pooling.num_outputs + 1), pooling.num_inputs, jnp.int32)
+    first = first.at[row, jnp.where(ties, places, pooling.num_outputs)].min(numbers)
+    is_largest = ties & (first[row, places] == numbers)
+    return Results(is_largest if pooling.is_adjacent else is_largest.reshape(windows.shape))
+
+
+def _call(operands: Operands, pooling: Pooling, results: Any) -> list[Array]:
+    height, width = (1,) * (2 - len(pooling.window)) + pooling.shape[:-1]
+    window_height, window_width = (1,) * (2 - len(pooling.window)) + pooling.window
+    numbers = WindowNumbers(height, width, pooling.shape[-1], window_height, window_width)
+    return call_by_records("snnjax_pool_spikes", operands, Results(*results), [numbers])
+
+
+def _obstacle(shapes: Operands, pooling: Pooling) -> str | None:
+    if not pooling.is_adjacent:
+        return "windows that are not adjacent"
+    return dtype_obstacle("values", shapes.values)
+
+
+_LARGEST = Target("snnjax_pool_spikes", "pool_spikes", _largest_of_rows, {"cpu": Kernel(_call, _obstacle)})
 
 
 def _least(dtype: DTypeLike) -> Any:
