@@ -25,7 +25,7 @@ from snnjax.blocks.block import (
     given,
     times,
 )
-from snnjax.ops.moments import moments
+from snnjax.ops._moments import moments
 
 
 class NormParams(NamedTuple):

@@ -20,6 +20,7 @@ from snnjax import (
     delayed_spike_matmul,
     lif_network,
     neurons,
+    pool_spikes,
     select_spikes,
     simulate,
     simulation_state,
@@ -29,6 +30,7 @@ from snnjax import (
 )
 from snnjax._targets import TARGETS
 from snnjax._types import Signal
+from snnjax.ops._moments import moments
 from snnjax.plasticity import STDP, ShortTerm
 from snnjax.quantisation import quantise
 from tests.cases import PRODUCTS
@@ -79,6 +81,7 @@ def single_ops(batch: int, width: int) -> list[tuple[Callable[..., Any], tuple[A
         found.append((lambda *a: spike_matmul(*a, implementation="cpu"), (spikes, jnp.ones((width, 7)))))
         spikes = SparseSpikes(ids, jnp.ones((batch, slots)), counts, counts, 0 * counts, 4 * width)
         found.append((_convolve(width), (spikes, jnp.ones((2, 2, 2, 7)))))
+        found.append((lambda x, w=width: pool_spikes(x, 2, shape=(2, 2, w), how="max"), (spikes,)))
         synapses = Synapses.fixed_fan_out(jax.random.key(0), width, 7, fan_out=3)
         spikes = SparseSpikes(ids, jnp.ones((batch, slots)), counts, counts, 0 * counts, width)
         given = spikes, jnp.ones(synapses.num_synapses), synapses
@@ -95,6 +98,10 @@ def single_ops(batch: int, width: int) -> list[tuple[Callable[..., Any], tuple[A
             found.append((lambda *a, o=options: delay_spikes(*a, **o), sequence))
         given = (jnp.ones((batch, 4 * width), dtype), jnp.ones((2, 2, 2, 7), dtype))
         found.append((_convolve(width), given))
+    found += [
+        (lambda x, of=is_inside: moments(x, of, implementation="cpu"), (rows,))
+        for is_inside in (None, jnp.arange(batch) % 2 == 0)
+    ]
     delays, synapses = jnp.ones((width, 7)), Synapses.fixed_fan_out(jax.random.key(0), width, 7, fan_out=3)
     listed = SparseSpikes.from_ids(jnp.zeros((5, batch, 4), jnp.int32), width).with_values()
     late = functools.partial(delayed_spike_matmul, max_delay=3, implementation="cpu")

@@ -57,6 +57,8 @@ FREE = {
     ("snnjax_delayed_spike_matmul", "received.left", 1),
     ("snnjax_delayed_spike_matmul_spikes_backward", "g.left", 1),
     ("snnjax_delayed_spike_matmul_weights_backward", "g.left", 1),
+    # How many rows there are, if all count.
+    ("snnjax_moments", "x", 1),
     # How many levels a table has, and how many slots a list, no other array says.
     ("snnjax_simulate", "poisson_limits", 1),
     ("snnjax_simulate", "ids", 2),

@@ -1,5 +1,5 @@
-// The targets of `moments`: mean and variance of each channel in one pass, and what their cotangents add to those of the
-// rows.
+// The targets of `moments`: mean and variance of each channel in one pass, and what their cotangents add to those of
+// the rows.
 #include <algorithm>
 
 #include "cpu/call.hpp"
@@ -119,7 +119,7 @@ void momentsBackward(Call<BackwardOperands<Operand>, BackwardResults<Result>>& c
     const auto *g = call.from.g.at<float>(group), *x = call.from.x.at<float>(group);
     const auto *term = call.from.term.at<float>(group), *factor = call.from.factor.at<float>(group);
     const std::uint8_t* inside = call.from.is_inside ? call.from.is_inside.at<std::uint8_t>(group) : nullptr;
-    auto* const out = call.to.g_x.at<float>(group);  // may be `g`
+    auto* const out = call.to.g_x.at<float>(group);
     call.threads.run((rows + some - 1) / some, [&](Index task, Index) {
       for (Index row = task * some; row < std::min((task + 1) * some, rows); ++row) {
         const Index place = row * channels;

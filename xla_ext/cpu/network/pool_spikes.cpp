@@ -1,9 +1,9 @@
 // The target of maximum pools of lists: which entries are the first of the largest in their windows.
 #include <limits>
 
+#include "connection.hpp"
 #include "cpu/call.hpp"
 #include "cpu/lists/spike_rows.hpp"
-#include "connection.hpp"
 
 namespace snnjax::pool_spikes {
 namespace {

@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float
 from snnjax._batching import SHARED
 from snnjax._dispatch import Kernel, Target, evaluate
 from snnjax._sharding import gathered
-from snnjax.ops._kernel_operands import call_by_records, call_kernel, named
+from snnjax.ops._kernel_operands import call_by_records
 from snnjax.ops._tables.moments import BackwardOperands, BackwardResults, Operands, Results
 
 
@@ -32,7 +32,7 @@ def moments(
 
     Example:
         >>> import jax.numpy as jnp
-        >>> from snnjax.ops.moments import moments
+        >>> from snnjax.ops._moments import moments
         >>> moments(jnp.array([[1.0], [3.0]]))[1:]
         (Array([2.], dtype=float32), Array([1.], dtype=float32))
     """
@@ -74,8 +74,7 @@ def _call(operands: Operands, _: Any, results: Any) -> list[Array]:
 
 
 def _call_backward(operands: BackwardOperands, _: Any, results: Any) -> list[Array]:
-    yielded, aliases = named(BackwardResults(*results)), {"g": "g_x"}
-    return list(call_kernel("snnjax_moments_backward", operands, yielded, aliases=aliases).values())
+    return call_by_records("snnjax_moments_backward", operands, BackwardResults(*results))
 
 
 def _obstacle(shapes: Any, _: Any) -> str | None:
