@@ -1,11 +1,11 @@
 """`moments`: mean and variance of each channel, whose cotangents are added to the one that their rows already have."""
 
 import functools
-from typing import Any
+from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, PyTree
 
 from snnjax._batching import SHARED
 from snnjax._dispatch import Kernel, Target, evaluate
@@ -42,7 +42,7 @@ def moments(
     return own[0].reshape(x.shape), *own[1]
 
 
-def _reference(operands: Operands, _: Any) -> Results:
+def _reference(operands: Operands, _: object) -> Results:
     x, count = operands.x, _count(operands)
 
     def mean_of(rows: Array) -> Array:
@@ -52,12 +52,12 @@ def _reference(operands: Operands, _: Any) -> Results:
     return Results(mean, mean_of((x - mean[None]) ** 2))
 
 
-def _reference_backward(operands: BackwardOperands, _: Any) -> BackwardResults:
+def _reference_backward(operands: BackwardOperands, _: object) -> BackwardResults:
     added = operands.term[None] + operands.factor[None] * operands.x
     return BackwardResults(operands.g + (added if operands.is_inside is None else _inside(added, operands)))
 
 
-def _inside(rows: Array, operands: Any) -> Array:
+def _inside(rows: Array, operands: Operands | BackwardOperands) -> Array:
     return jnp.where(operands.is_inside[:, None], rows, 0)
 
 
@@ -69,15 +69,17 @@ def _count(operands: Operands) -> Array:
     return jnp.maximum(count, 1)
 
 
-def _call(operands: Operands, _: Any, results: Any) -> list[Array]:
+def _call(operands: Operands, _: object, results: Sequence[jax.ShapeDtypeStruct]) -> list[Array]:
     return call_by_records("snnjax_moments", operands, Results(*results))
 
 
-def _call_backward(operands: BackwardOperands, _: Any, results: Any) -> list[Array]:
+def _call_backward(
+    operands: BackwardOperands, _: object, results: Sequence[jax.ShapeDtypeStruct]
+) -> list[Array]:
     return call_by_records("snnjax_moments_backward", operands, BackwardResults(*results))
 
 
-def _obstacle(shapes: Any, _: Any) -> str | None:
+def _obstacle(shapes: Operands | BackwardOperands, _: object) -> str | None:
     return None if shapes.x.dtype == jnp.float32 else f"{shapes.x.dtype.name} numbers"
 
 
@@ -87,7 +89,7 @@ _BACKWARD = Target(
 )
 
 
-def _evaluate(target: Target, operands: Any, results: Any, implementation: str | None) -> Any:
+def _evaluate(target: Target, operands: PyTree, results: PyTree, implementation: str | None) -> PyTree:
     """A target whose sums are over all rows: none of its axes is one of a batch."""
     axes, of_results = (jax.tree.map(lambda _: SHARED, own) for own in (operands, results))
     return evaluate(target, operands, axes, of_results, results=results, implementation=implementation)
@@ -99,12 +101,12 @@ def _moments(operands: Operands, implementation: str | None) -> tuple[Array, Res
     return operands.x, _evaluate(_FORWARD, operands, Results(channel, channel), implementation)
 
 
-def _fwd(operands: Operands, implementation: str | None) -> tuple[Any, Any]:
-    found: Any = _moments(operands, implementation)
+def _fwd(operands: Operands, implementation: str | None) -> tuple[PyTree, tuple[Operands, Array]]:
+    found: PyTree = _moments(operands, implementation)
     return found, (operands, found[1].mean)
 
 
-def _bwd(implementation: str | None, residuals: tuple[Operands, Array], g: Any) -> tuple[Operands]:
+def _bwd(implementation: str | None, residuals: tuple[Operands, Array], g: PyTree) -> tuple[Operands]:
     """The mean does not move the variance."""
     (operands, mean), (g_x, g_moments) = residuals, g
     count = _count(operands)

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import DTypeLike
-from jaxtyping import Array, Shaped
+from jaxtyping import Array, PyTree, Shaped
 
 from snnjax._arguments import explained
 from snnjax._check import check_choice, check_integer, check_real_array, fail, plural
@@ -202,7 +202,7 @@ def _is_largest(pooling: Pooling, spikes: SparseSpikes) -> Array:
     most = pooling.windows(jnp.zeros(1, jnp.int32)).shape[-1]
     shape = rows[0].shape if pooling.is_adjacent else (*rows[0].shape, most)
     results = Results(jax.ShapeDtypeStruct(shape, jnp.bool_))
-    found: Any = evaluate(_LARGEST, operands, Operands(0, 0), Results(0), pooling, results=results)
+    found: PyTree = evaluate(_LARGEST, operands, Operands(0, 0), Results(0), pooling, results=results)
     return found.is_largest.reshape(*axes, capacity, most)
 
 
@@ -220,7 +220,7 @@ def _largest_of_rows(operands: Operands, pooling: Pooling) -> Results:
     return Results(is_largest if pooling.is_adjacent else is_largest.reshape(windows.shape))
 
 
-def _call(operands: Operands, pooling: Pooling, results: Any) -> list[Array]:
+def _call(operands: Operands, pooling: Pooling, results: Sequence[jax.ShapeDtypeStruct]) -> list[Array]:
     height, width = (1,) * (2 - len(pooling.window)) + pooling.shape[:-1]
     window_height, window_width = (1,) * (2 - len(pooling.window)) + pooling.window
     numbers = WindowNumbers(height, width, pooling.shape[-1], window_height, window_width)

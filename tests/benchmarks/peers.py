@@ -204,39 +204,44 @@ GRADIENT, CHANNELS_LAST = "loss and gradient", ", channels last"
 CLASSES = 10
 
 
-def spikingjelly_deep(deep: Deep, channels_last: bool) -> Tasks:
-    """Models of the same layers in multi-step mode; `LIFNode` with a time constant of 2 steps is their neuron."""
-    import torch
-    from spikingjelly.activation_based import functional, layer, neuron
+def spikingjelly_model(deep: Deep):
+    """A model of the same layers; `LIFNode` with a time constant of 2 steps is their neuron."""
+    from spikingjelly.activation_based import layer, neuron
     from spikingjelly.activation_based.model import sew_resnet, spikformer
     from torch import nn
 
-    torch.set_num_threads(len(os.sched_getaffinity(0)))
     node = functools.partial(neuron.LIFNode, detach_reset=True)
-    if deep.model == "vgg":
-        modules, channels = [], deep.inputs.shape[-1]
-        for stage in deep.stages:
-            for out in stage:
-                conv = layer.Conv2d(channels, out, 3, padding=1, bias=False)
-                modules, channels = [*modules, conv, layer.BatchNorm2d(out), node()], out
-            modules.append(layer.MaxPool2d(2))
-        pixels = (deep.inputs.shape[2] >> len(deep.stages)) * (deep.inputs.shape[3] >> len(deep.stages))
-        network: Any = nn.Sequential(*modules, layer.Flatten(), layer.Linear(channels * pixels, CLASSES))
-    elif deep.model == "sew_resnet":
+    height, width, channels = deep.inputs.shape[2:]
+    if deep.model == "sew_resnet":
         network = sew_resnet.sew_resnet18(num_classes=CLASSES, cnf="ADD", spiking_neuron=node)
-        network.conv1 = layer.Conv2d(3, 64, 3, padding=1, bias=False)  # for small images
+        network.conv1 = layer.Conv2d(channels, 64, 3, padding=1, bias=False)  # for small images
         network.maxpool = nn.Identity()
-    else:
-        height, width = deep.inputs.shape[2:4]
+        return network
+    if deep.model == "spikformer":
         sizes = {"img_size_h": height, "img_size_w": width, "patch_size": 4, "embed_dims": deep.width}
-        network = spikformer.Spikformer(
-            T=len(deep.inputs), num_classes=CLASSES, num_heads=8, depths=4, **sizes
-        )
+        return spikformer.Spikformer(T=len(deep.inputs), num_classes=CLASSES, num_heads=8, depths=4, **sizes)
+    modules: list[Any] = []
+    for stage in deep.stages:
+        for out in stage:
+            conv = layer.Conv2d(channels, out, 3, padding=1, bias=False)
+            modules, channels = [*modules, conv, layer.BatchNorm2d(out), node()], out
+        modules.append(layer.MaxPool2d(2))
+    pixels = (height >> len(deep.stages)) * (width >> len(deep.stages))
+    return nn.Sequential(*modules, layer.Flatten(), layer.Linear(channels * pixels, CLASSES))
+
+
+def spikingjelly_deep(deep: Deep, channels_last: bool) -> Tasks:
+    """In multi-step mode."""
+    import torch
+    from spikingjelly.activation_based import functional
+
+    torch.set_num_threads(len(os.sched_getaffinity(0)))
+    network = spikingjelly_model(deep)
     functional.set_step_mode(network, "m")
     network = network.to(memory_format=torch.channels_last) if channels_last else network
-    repeated = deep.model == "spikformer"  # which repeats the images in all steps itself
     inputs = torch.from_numpy(deep.inputs).permute(0, 1, 4, 2, 3)
-    inputs = inputs[0].contiguous() if repeated else inputs.contiguous()
+    # A Spikformer repeats the images in all steps itself.
+    inputs = inputs[0].contiguous() if deep.model == "spikformer" else inputs.contiguous()
     labels = torch.from_numpy(deep.labels).long()
 
     def forward():

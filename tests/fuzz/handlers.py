@@ -57,7 +57,7 @@ def valid_calls(num_networks: int) -> list[calls.Call]:
         found += calls.calls_of(with_gradient(function), *given)
         found += calls.calls_of(function, *given)
     for batch, width in ((3, 5), (17, 65), (2, 300)):
-        for function, given in single_ops(batch, width):
+        for function, given in (*single_ops(batch, width), *pools_and_norms(batch, width)):
             found += calls.calls_of(with_gradient(function), *given)
         for function, given in (*with_int8(batch, width), *simulations(width)):
             found += calls.calls_of(function, *given)
@@ -81,7 +81,6 @@ def single_ops(batch: int, width: int) -> list[tuple[Callable[..., Any], tuple[A
         found.append((lambda *a: spike_matmul(*a, implementation="cpu"), (spikes, jnp.ones((width, 7)))))
         spikes = SparseSpikes(ids, jnp.ones((batch, slots)), counts, counts, 0 * counts, 4 * width)
         found.append((_convolve(width), (spikes, jnp.ones((2, 2, 2, 7)))))
-        found.append((lambda x, w=width: pool_spikes(x, 2, shape=(2, 2, w), how="max"), (spikes,)))
         synapses = Synapses.fixed_fan_out(jax.random.key(0), width, 7, fan_out=3)
         spikes = SparseSpikes(ids, jnp.ones((batch, slots)), counts, counts, 0 * counts, width)
         given = spikes, jnp.ones(synapses.num_synapses), synapses
@@ -98,10 +97,6 @@ def single_ops(batch: int, width: int) -> list[tuple[Callable[..., Any], tuple[A
             found.append((lambda *a, o=options: delay_spikes(*a, **o), sequence))
         given = (jnp.ones((batch, 4 * width), dtype), jnp.ones((2, 2, 2, 7), dtype))
         found.append((_convolve(width), given))
-    found += [
-        (lambda x, of=is_inside: moments(x, of, implementation="cpu"), (rows,))
-        for is_inside in (None, jnp.arange(batch) % 2 == 0)
-    ]
     delays, synapses = jnp.ones((width, 7)), Synapses.fixed_fan_out(jax.random.key(0), width, 7, fan_out=3)
     listed = SparseSpikes.from_ids(jnp.zeros((5, batch, 4), jnp.int32), width).with_values()
     late = functools.partial(delayed_spike_matmul, max_delay=3, implementation="cpu")
@@ -109,6 +104,19 @@ def single_ops(batch: int, width: int) -> list[tuple[Callable[..., Any], tuple[A
     given = jnp.ones((5, batch, width)), *(jnp.ones(synapses.num_synapses),) * 2, synapses
     found.append((functools.partial(late, bias=jnp.ones(7)), (*given, jnp.ones((3, batch, 7)))))
     found.append((late, (given[0], delays, delays)))
+    return found
+
+
+def pools_and_norms(batch: int, width: int) -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
+    """Maximum pools of lists, and statistics of all rows and of some."""
+    rows = jnp.ones((batch, width))
+    found: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
+        (lambda x, of=is_inside: moments(x, of, implementation="cpu"), (rows,))
+        for is_inside in (None, jnp.arange(batch) % 2 == 0)
+    ]
+    for slots in (4, 2 * width):
+        spikes = SparseSpikes.from_ids(jnp.zeros((batch, slots), jnp.int32), 4 * width).with_values()
+        found.append((lambda x: pool_spikes(x, 2, shape=(2, 2, width), how="max"), (spikes,)))
     return found
 
 
