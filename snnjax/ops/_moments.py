@@ -38,8 +38,9 @@ def moments(
     """
     x, is_inside = gathered((x, is_inside))
     rows = x.reshape(-1 if x.size else 0, x.shape[-1])
-    own = _moments(Operands(rows, None if is_inside is None else is_inside.reshape(-1)), implementation)
-    return own[0].reshape(x.shape), *own[1]
+    operands = Operands(rows, None if is_inside is None else is_inside.reshape(-1))
+    found: tuple[Array, Results] = _moments(operands, implementation)
+    return found[0].reshape(x.shape), found[1].mean, found[1].variance
 
 
 def _reference(operands: Operands, _: object) -> Results:

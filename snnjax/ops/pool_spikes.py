@@ -148,7 +148,9 @@ class Pooling:
         image = jnp.moveaxis(image, range(2, 2 + 2 * space, 2), range(space))
         phases = jax.lax.split(image.reshape(-1, *image.shape[space:]), [1] * math.prod(steps))
         for place in np.ndindex(*self.window):
-            phase = np.ravel_multi_index([own % step for own, step in zip(place, steps, strict=True)], steps)
+            phase = int(
+                np.ravel_multi_index([own % step for own, step in zip(place, steps, strict=True)], steps)
+            )
             skipped = [own // step for own, step in zip(place, steps, strict=True)]
             kept = [slice(more, more + count) for more, count in zip(skipped, lengths, strict=True)]
             yield phases[phase][0][:, *kept]
