@@ -126,7 +126,14 @@ TABLES = {
     "lif_network": "ops/_lif_network/records.py",
     **{
         op: f"ops/_tables/{op}.py"
-        for op in ("delay_spikes", "delayed_spike_matmul", "select_spikes", "simulate")
+        for op in (
+            "delay_spikes",
+            "delayed_spike_matmul",
+            "moments",
+            "pool_spikes",
+            "select_spikes",
+            "simulate",
+        )
     },
     **dict.fromkeys(PRODUCTS, "ops/_tables/products.py"),
 }

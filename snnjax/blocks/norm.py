@@ -1,9 +1,8 @@
 """`batch_norm`, `layer_norm` and `group_norm`: normalised currents."""
 
-import functools
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -26,10 +25,7 @@ from snnjax.blocks.block import (
     given,
     times,
 )
-
-# The largest square of a mean, in variances, up to which a variance loses no more than six bits to rounding where it is
-# the difference of the mean of the squares from it.
-_LARGEST_MEAN = 64.0
+from snnjax.ops._moments import moments
 
 
 class NormParams(NamedTuple):
@@ -102,24 +98,24 @@ class BatchNorm(Block):
         del state
         params, stats = given(self.kind, "params", params), given(self.kind, "stats", stats)
         x = upcast(dense_signal(signals[0], shapes[0]))
-        factor, term, after = self.normaliser(params, stats, x, context)
+        x, factor, term, after = self.normaliser(params, stats, x, context)
         return BlockResult(_times(x, factor, term), stats=after)
 
     def normaliser(
         self, params: NormParams, stats: NormStats, x: Array, context: Context
-    ) -> tuple[Array, Array, NormStats | None]:
-        """The factor and the term of each channel for `x`, and the stats after it, None if they stay as they are."""
+    ) -> tuple[Array, Array, Array, NormStats | None]:
+        """`x`, the factor and the term of each channel, and the stats after it, None if they stay as they are."""
         if not self.needs_all_steps(context.train):
-            return *self.affine(params, stats), None
+            return x, *self.affine(params, stats), None
         self._check_axis(stats, x)
-        now, is_empty = self.statistics(x, context), self._count(x, context) == 0
+        (x, now), is_empty = self.statistics(x, context), self._count(x, context) == 0
         kept = jnp.where(is_empty, 1, jnp.float32(self.momentum))
         after = jax.tree.map(
             lambda old, new: kept * old + (1 - kept) * jax.lax.stop_gradient(new).astype(old.dtype),
             stats,
             now,
         )
-        return *self.affine(params, now), after
+        return x, *self.affine(params, now), after
 
     def _check_axis(self, stats: NormStats, x: Array) -> None:
         """Running statistics cannot be the same on all devices if each has those of its own share."""
@@ -131,20 +127,25 @@ class BatchNorm(Block):
             expected = f"name the axis of shard_map over which the batch is divided, {axes}"
             fail(f"batch_norm: `axis_name` must {expected}, got None. Write batch_norm(axis_name={axes}).")
 
-    def statistics(self, x: Array, context: Context) -> NormStats:
-        """Mean and variance of each channel over the steps within the sequences, the batch, pixels and the axis."""
+    def statistics(self, x: Array, context: Context) -> tuple[Array, NormStats]:
+        """`x` for what follows, and mean and variance of each channel over its steps, the batch, pixels and the axis.
+
+        Steps behind the end of a sequence do not count.
+        """
         axes, valid = tuple(range(x.ndim - 1)), context.valid(x.shape[0])
         mask = None if valid is None else aligned_mask(valid, x.ndim)
+        if self.axis_name is None and context.implementation != "composed":
+            inside = None if mask is None else jnp.broadcast_to(mask[..., 0], x.shape[:-1])
+            x, *own = moments(x, inside, implementation=_forced(context.implementation))
+            return x, NormStats(*own)
 
         def total(array: Array) -> Array:  # sums and counts over shards, never means of means
             array = array if mask is None else jnp.where(mask, array, 0)
             return self._over_shards(jnp.sum(array, axes))
 
         count = jnp.maximum(self._count(x, context), 1)
-        if self.axis_name is None and context.implementation != "composed":
-            return NormStats(*_compiled_moments(x, mask, count))
         mean = total(x) / count
-        return NormStats(mean, total((x - _of_channels(mean, x)) ** 2) / count)
+        return x, NormStats(mean, total((x - _of_channels(mean, x)) ** 2) / count)
 
     def _count(self, x: Array, context: Context) -> Array:
         """How many numbers of a channel the statistics are of."""
@@ -313,49 +314,9 @@ def group_norm(groups: int, *, scale: float = 1.0, epsilon: float = 1e-5) -> Lay
     return LayerNorm(float(scale), float(epsilon), check_integer("group_norm", "groups", groups, 1))
 
 
-@jax.custom_vjp
-def _moments(x: Array, mask: Array | None, count: Array) -> tuple[Array, Array]:
-    """Mean and variance of each channel, whose backward pass reads `x` once: the mean does not move the variance."""
-    mean = _total(x, mask) / count
-    at_once = functools.partial(_squares_at_once, x, mask, mean, count)
-    squares = jax.lax.platform_dependent(cpu=at_once, default=functools.partial(_squares, x, mask, mean))
-    return mean, squares / count
-
-
-def _total(x: Array, mask: Array | None) -> Array:
-    return jnp.sum(x if mask is None else jnp.where(mask, x, 0), tuple(range(x.ndim - 1)))
-
-
-def _squares(x: Array, mask: Array | None, mean: Array) -> Array:
-    """The sum of the squared distances of each channel from its mean."""
-    return _total((x - _of_channels(mean, x)) ** 2, mask)
-
-
-def _squares_at_once(x: Array, mask: Array | None, mean: Array, count: Array) -> Array:
-    """The same from the sum of squares, where that rounds it no more: XLA for CPUs writes all distances to memory."""
-    of_mean = count * mean**2
-    squares = _total(x * x, mask) - of_mean
-    is_alike = jnp.all(of_mean <= _LARGEST_MEAN * squares)
-    return jax.lax.cond(is_alike, lambda: squares, lambda: _squares(x, mask, mean))
-
-
-def _moments_forward(x: Array, mask: Array | None, count: Array) -> Any:
-    found: Any = _moments(x, mask, count)
-    return found, (x, mask, count, found[0])
-
-
-def _moments_backward(given: Any, g: tuple[Array, Array]) -> Any:
-    (x, mask, count, mean), (g_mean, g_variance) = given, g
-    g_mean, mean, g_variance = (
-        _of_channels(each, x) for each in (g_mean / count, mean, 2 * g_variance / count)
-    )
-    g_x = g_mean + (x - mean) * g_variance
-    return g_x if mask is None else jnp.where(mask, g_x, 0), None, None
-
-
-_moments.defvjp(_moments_forward, _moments_backward)
-# Outside of `jit` its branches would be compiled in each call.
-_compiled_moments = jax.jit(_moments)
+def _forced(implementation: str | None) -> str | None:
+    """That of the statistics: a GPU has no kernel of its own for them."""
+    return None if implementation == "gpu" else implementation
 
 
 def _times(x: Array, factor: Array, term: Array) -> Array:

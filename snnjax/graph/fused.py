@@ -76,7 +76,8 @@ class _Chain(NamedTuple):
             return _Given(flat(x), None, None, None)
         norm: Any = self.nodes[layer.norm]
         held = self.arrays.params.get(norm.name), self.arrays.stats.get(norm.name)
-        return _Given(flat(x), *norm.block.normaliser(*held, x, self.context))
+        x, *found = norm.block.normaliser(*held, x, self.context)
+        return _Given(flat(x), *found)
 
     def linear(self, layer: FusedLayer) -> tuple[Any, Array | None]:
         """Weights and bias of a layer, with the norm after them."""

@@ -1,8 +1,9 @@
 """`pool_spikes`: sum, mean or maximum of spikes over windows of an image, without a product."""
 
 import dataclasses
+import functools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,14 +11,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import DTypeLike
-from jaxtyping import Array, Shaped
+from jaxtyping import Array, PyTree, Shaped
 
 from snnjax._arguments import explained
 from snnjax._check import check_choice, check_integer, check_real_array, fail, plural
+from snnjax._dispatch import Kernel, Target, evaluate
 from snnjax._sharding import gathered
 from snnjax._sparse_spikes import SparseSpikes, check_spikes, gather, in_range, scatter, values_of
-from snnjax._types import Signal, Unchecked, id_dtype, upcast
+from snnjax._types import Signal, Unchecked, id_dtype, uint16_or_int32, upcast
 from snnjax.ops._convolution import padding_pairs, tuple_words
+from snnjax.ops._kernel_operands import call_by_records, dtype_obstacle
+from snnjax.ops._tables.pool_spikes import Operands, Results, WindowNumbers
 
 # What is made of the spikes of a window, and the word for several of them.
 POOLS = {"sum": "sums", "mean": "means", "max": "maxima"}
@@ -112,20 +116,44 @@ class Pooling:
     def pool(self, rows: Array) -> Array:
         """The sum, mean or maximum over windows of dense ``[..., inputs]``, as ``[..., outputs]``."""
         axes, image = rows.shape[:-1], rows.reshape(-1 if rows.size else 0, *self.shape)
-        if self.is_adjacent and self.how != "max":
-            pooled = self._summed(image)
+        if self.how == "max":
+            is_float = jnp.issubdtype(image.dtype, jnp.floating)
+            pooled = _maximum(self, image) if is_float else self.over_windows(image)
         else:
-            first, join = (_least(image.dtype), jax.lax.max) if self.how == "max" else (0, jax.lax.add)
-            pooled = jax.lax.reduce_window(
-                image,
-                np.array(first, image.dtype),
-                join,
-                (1, *self.window, 1),
-                (1, *self.strides, 1),
-                ((0, 0), *self.padding, (0, 0)),
-            )
+            pooled = self._summed(image) if self.is_adjacent else self.over_windows(image)
         pooled = pooled * jnp.asarray(self.scale, pooled.dtype) if self.how == "mean" else pooled
         return pooled.reshape(*axes, self.num_outputs)
+
+    def over_windows(self, image: Array) -> Array:
+        """The sum or the maximum over the windows of ``[rows, *shape]``."""
+        first, join = (_least(image.dtype), jax.lax.max) if self.how == "max" else (0, jax.lax.add)
+        around = ((0, 0), *self.padding, (0, 0))
+        sizes, strides = (1, *self.window, 1), (1, *self.strides, 1)
+        return jax.lax.reduce_window(image, np.array(first, image.dtype), join, sizes, strides, around)
+
+    def places(self, image: Array, outside: float) -> Iterator[Array]:
+        """For each place of a window, row-major, what all windows have there: ``[rows, *windows, channels]``.
+
+        Pixels as many apart as the strides lie side by side in a copy, which is split: the transpose of slices with
+        strides would add a padded array for each place.
+        """
+        space, lengths, steps = len(self.strides), self.out_shape[:-1], self.strides
+        most = [(size - 1) // step for size, step in zip(self.window, steps, strict=True)]
+        room = [count + more for count, more in zip(lengths, most, strict=True)]
+        axes = zip(room, steps, self.shape[:-1], self.padding, strict=True)
+        around = [(low, count * step - length - low, 0) for count, step, length, (low, _) in axes]
+        image = jax.lax.pad(image, np.array(outside, image.dtype), [(0, 0, 0), *around, (0, 0, 0)])
+        split = [length for pair in zip(room, steps, strict=True) for length in pair]
+        image = image.reshape(image.shape[0], *split, image.shape[-1])
+        image = jnp.moveaxis(image, range(2, 2 + 2 * space, 2), range(space))
+        phases = jax.lax.split(image.reshape(-1, *image.shape[space:]), [1] * math.prod(steps))
+        for place in np.ndindex(*self.window):
+            phase = int(
+                np.ravel_multi_index([own % step for own, step in zip(place, steps, strict=True)], steps)
+            )
+            skipped = [own // step for own, step in zip(place, steps, strict=True)]
+            kept = [slice(more, more + count) for more, count in zip(skipped, lengths, strict=True)]
+            yield phases[phase][0][:, *kept]
 
     def _summed(self, image: Array) -> Array:
         """The sums of adjacent windows."""
@@ -140,7 +168,7 @@ class Pooling:
         values = values_of(spikes) * jnp.asarray(self.scale, spikes.dtype)
         values = jnp.broadcast_to(values[..., None], windows.shape)
         if self.how == "max":
-            is_largest = self._is_largest(spikes, windows)
+            is_largest = _is_largest(self, spikes)
             windows = jnp.where(is_largest, windows, self.num_outputs)
             values = jnp.where(is_largest, values, jnp.zeros_like(values))
         num_listed = jnp.sum(in_range(windows, self.num_outputs), axis=(-2, -1), dtype=jnp.int32)
@@ -149,21 +177,65 @@ class Pooling:
         own = {"ids": ids, "values": values, "num_listed": num_listed, "num_neurons": self.num_outputs}
         return dataclasses.replace(spikes, **own)
 
-    def _is_largest(self, spikes: SparseSpikes, windows: Array) -> Array:
-        """Whether each entry has the largest value of its windows, the first of those with the same one."""
-        capacity = spikes.ids.shape[-1]
-        ids, places = spikes.ids.reshape(-1, capacity), windows.reshape(-1, capacity * windows.shape[-1])
-        rows = scatter(
-            ids, jax.lax.stop_gradient(upcast(values_of(spikes))).reshape(ids.shape), self.num_inputs
-        )
-        each = windows.shape[-1]
-        own, numbers = (jnp.repeat(x, each, -1) for x in (gather(rows, ids), ids.astype(jnp.int32)))
-        ties = (own == gather(self.pool(rows), places)) & in_range(places, self.num_outputs)
-        # Each window keeps the lowest id; those of no window meet in a column of their own.
-        row = jnp.arange(len(ids))[:, None]
-        first = jnp.full((len(ids), self.num_outputs + 1), self.num_inputs, jnp.int32)
-        first = first.at[row, jnp.where(ties, places, self.num_outputs)].min(numbers)
-        return (ties & (first[row, places] == numbers)).reshape(windows.shape)
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _maximum(pooling: Pooling, image: Array) -> Array:
+    """The largest of each window; its derivative is that of the first of them, without XLA's slow search for it."""
+    return pooling.over_windows(image)
+
+
+@_maximum.defjvp
+def _maximum_derivative(pooling: Pooling, image: tuple[Array], tangent: tuple[Array]) -> tuple[Array, Array]:
+    largest = pooling.over_windows(*image)
+    found, is_found = jnp.zeros_like(largest), jnp.zeros(largest.shape, bool)
+    for own, change in zip(pooling.places(*image, -np.inf), pooling.places(*tangent, 0), strict=True):
+        is_first = (own == largest) & ~is_found
+        found += jnp.where(is_first, change, 0)
+        is_found |= is_first
+    return largest, found
+
+
+def _is_largest(pooling: Pooling, spikes: SparseSpikes) -> Array:
+    """Whether each entry has the largest value of its windows, the first of those with the same one."""
+    axes, capacity = spikes.ids.shape[:-1], spikes.ids.shape[-1]
+    values = jax.lax.stop_gradient(values_of(spikes))
+    rows = tuple(each.reshape(-1 if each.size else 0, capacity) for each in (spikes.ids, values))
+    operands = Operands(uint16_or_int32(rows[0]), rows[1])
+    most = pooling.windows(jnp.zeros(1, jnp.int32)).shape[-1]
+    shape = rows[0].shape if pooling.is_adjacent else (*rows[0].shape, most)
+    results = Results(jax.ShapeDtypeStruct(shape, jnp.bool_))
+    found: PyTree = evaluate(_LARGEST, operands, Operands(0, 0), Results(0), pooling, results=results)
+    return found.is_largest.reshape(*axes, capacity, most)
+
+
+def _largest_of_rows(operands: Operands, pooling: Pooling) -> Results:
+    ids, windows = operands.ids, pooling.windows(operands.ids)
+    places = windows.reshape(ids.shape[0], -1)
+    rows = scatter(ids, upcast(operands.values), pooling.num_inputs)
+    own, numbers = (jnp.repeat(x, windows.shape[-1], -1) for x in (gather(rows, ids), ids.astype(jnp.int32)))
+    ties = (own == gather(pooling.pool(rows), places)) & in_range(places, pooling.num_outputs)
+    # Each window keeps the lowest id; those of no window meet in a column of their own.
+    row = jnp.arange(len(ids))[:, None]
+    first = jnp.full((len(ids), pooling.num_outputs + 1), pooling.num_inputs, jnp.int32)
+    first = first.at[row, jnp.where(ties, places, pooling.num_outputs)].min(numbers)
+    is_largest = ties & (first[row, places] == numbers)
+    return Results(is_largest if pooling.is_adjacent else is_largest.reshape(windows.shape))
+
+
+def _call(operands: Operands, pooling: Pooling, results: Sequence[jax.ShapeDtypeStruct]) -> list[Array]:
+    height, width = (1,) * (2 - len(pooling.window)) + pooling.shape[:-1]
+    window_height, window_width = (1,) * (2 - len(pooling.window)) + pooling.window
+    numbers = WindowNumbers(height, width, pooling.shape[-1], window_height, window_width)
+    return call_by_records("snnjax_pool_spikes", operands, Results(*results), [numbers])
+
+
+def _obstacle(shapes: Operands, pooling: Pooling) -> str | None:
+    if not pooling.is_adjacent:
+        return "windows that are not adjacent"
+    return dtype_obstacle("values", shapes.values)
+
+
+_LARGEST = Target("snnjax_pool_spikes", "pool_spikes", _largest_of_rows, {"cpu": Kernel(_call, _obstacle)})
 
 
 def _least(dtype: DTypeLike) -> Any:

@@ -9,7 +9,7 @@ import functools
 import os
 import subprocess
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -190,6 +190,77 @@ def spikingjelly_images(images: Images) -> Tasks:
     return tasks_in_torch(images.inputs, images.labels, [network, linear], forward)
 
 
+class Deep(NamedTuple):
+    """W14: a network of `snnjax.models` by the name of its function, images over time and labels."""
+
+    model: str
+    stages: tuple[tuple[int, ...], ...]  # of a VGG
+    width: int  # of a Spikformer
+    inputs: Any  # [time, batch, height, width, channels]
+    labels: Any
+
+
+GRADIENT, CHANNELS_LAST = "loss and gradient", ", channels last"
+CLASSES = 10
+
+
+def spikingjelly_model(deep: Deep):
+    """A model of the same layers; `LIFNode` with a time constant of 2 steps is their neuron."""
+    from spikingjelly.activation_based import layer, neuron
+    from spikingjelly.activation_based.model import sew_resnet, spikformer
+    from torch import nn
+
+    node = functools.partial(neuron.LIFNode, detach_reset=True)
+    height, width, channels = deep.inputs.shape[2:]
+    if deep.model == "sew_resnet":
+        network = sew_resnet.sew_resnet18(num_classes=CLASSES, cnf="ADD", spiking_neuron=node)
+        network.conv1 = layer.Conv2d(channels, 64, 3, padding=1, bias=False)  # for small images
+        network.maxpool = nn.Identity()
+        return network
+    if deep.model == "spikformer":
+        sizes = {"img_size_h": height, "img_size_w": width, "patch_size": 4, "embed_dims": deep.width}
+        return spikformer.Spikformer(T=len(deep.inputs), num_classes=CLASSES, num_heads=8, depths=4, **sizes)
+    modules: list[Any] = []
+    for stage in deep.stages:
+        for out in stage:
+            conv = layer.Conv2d(channels, out, 3, padding=1, bias=False)
+            modules, channels = [*modules, conv, layer.BatchNorm2d(out), node()], out
+        modules.append(layer.MaxPool2d(2))
+    pixels = (height >> len(deep.stages)) * (width >> len(deep.stages))
+    return nn.Sequential(*modules, layer.Flatten(), layer.Linear(channels * pixels, CLASSES))
+
+
+def spikingjelly_deep(deep: Deep, channels_last: bool) -> Tasks:
+    """In multi-step mode."""
+    import torch
+    from spikingjelly.activation_based import functional
+
+    torch.set_num_threads(len(os.sched_getaffinity(0)))
+    network = spikingjelly_model(deep)
+    functional.set_step_mode(network, "m")
+    network = network.to(memory_format=torch.channels_last) if channels_last else network
+    inputs = torch.from_numpy(deep.inputs).permute(0, 1, 4, 2, 3)
+    # A Spikformer repeats the images in all steps itself.
+    inputs = inputs[0].contiguous() if deep.model == "spikformer" else inputs.contiguous()
+    labels = torch.from_numpy(deep.labels).long()
+
+    def forward():
+        functional.reset_net(network)
+        out = network(inputs)
+        return out.mean(0) if out.ndim > 2 else out
+
+    def infer():
+        network.eval()
+        with torch.inference_mode():
+            return forward()
+
+    def train() -> None:
+        network.zero_grad()
+        torch.nn.functional.cross_entropy(forward(), labels).backward()
+
+    return {INFERENCE: infer, GRADIENT: train}
+
+
 def norse(workload: Workload, layers: list[Layer]) -> Tasks:
     import torch
     from norse.torch import LIBoxCell, LIBoxParameters, LIFBoxCell, LIFBoxParameters
@@ -297,6 +368,12 @@ def timed_images(name: str, images: Images, task: str) -> Timer:
     return lambda calls: timing.turn([run] * (calls + 1))
 
 
+def timed_deep(deep: Deep, channels_last: bool, task: str) -> Timer:
+    warnings.simplefilter("ignore")
+    run = spikingjelly_deep(deep, channels_last)[task]
+    return lambda calls: timing.turn([run] * (calls + 1))
+
+
 @functools.cache
 def installed(package: str, interpreters: tuple[str, ...]) -> tuple[str, str] | None:
     """The first interpreter in which a package is installed, and its version."""
@@ -335,4 +412,19 @@ def image_programs(images: Images, labels: Iterable[str]) -> dict[tuple[str, str
         for task in (INFERENCE, TRAINING)
         for label in labels
         if label.split()[0] in IMAGE_PEERS
+    }
+
+
+def in_both_orders(interpreters: Mapping[str, str]) -> dict[str, str]:
+    """SpikingJelly with either order of the axes, and its interpreter: which one is faster depends on the network."""
+    own = {label: python for label, python in interpreters.items() if label.startswith("SpikingJelly")}
+    return {f"{label}{order}": python for label, python in own.items() for order in ("", CHANNELS_LAST)}
+
+
+def deep_programs(deep: Deep, labels: Iterable[str]) -> dict[tuple[str, str], Program]:
+    """By task and peer."""
+    return {
+        (task, label): functools.partial(timed_deep, deep, label.endswith(CHANNELS_LAST), task)
+        for task in (GRADIENT, INFERENCE)
+        for label in labels
     }

@@ -50,7 +50,14 @@ PHASES = {
     ),
     "gradients of weights": (
         *("TransposedSpikes::accumulate", "TransposedSpikes::addDense", "ConvolutionColumns::addGradient"),
-        *("DenseConvolution::addGradient", "addProducts", "addPatchGradients", "addRows"),
+        *(
+            "DenseConvolution::addGradient",
+            "addProducts",
+            "addPatchGradients",
+            "addRows",
+            "addChannelGradients",
+            "SpikesByChannel::*",
+        ),
         *("computeWeightGradient", "finishWeightGradient", "convolveToWeights", "DelayGradient::*"),
         *("streamRows", "sumTaps", "pickTaps", "readVectors", "correlatePairs", "correlateDelayed"),
     ),

@@ -6,6 +6,7 @@ from tests.benchmarks import timing
 from tests.benchmarks.programs import networks, neurons
 from tests.benchmarks.programs.cameras import Camera
 from tests.benchmarks.programs.convolutions import Convolved
+from tests.benchmarks.programs.deep import QUARTER, Deep
 from tests.benchmarks.programs.residuals import MS, Residual
 from tests.benchmarks.workloads import N_MNIST, W3, Workload, stacked, w1, w2
 
@@ -47,6 +48,14 @@ class Plan:
     )
     # W12: residual networks.
     residuals: tuple[Residual, ...] = (Residual(), Residual(MS, stages=1))
+    # W14: whole networks of images; the first in inference one by one, too.
+    images: tuple[Deep, ...] = (
+        Deep(),
+        Deep(batch=1),
+        Deep(stages=QUARTER),
+        Deep("sew_resnet"),
+        Deep("spikformer"),
+    )
     # W13: a recurrent layer, and the synapses of each neuron, 1 %.
     few_synapses: tuple[neurons.Shape, int] = (FEW, 41)
     product_densities: tuple[float, ...] = (0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.75, 1)
@@ -100,6 +109,7 @@ def quick(peers: tuple[str, ...] = ()) -> Plan:
         mixed=neurons.Shape(12, (8, 8, 8), 8, steps=4, batch=2, recurrent=False),
         cameras=(Camera(steps=6, batch=2, channels=(3, 4), kernel=3, pixels=7, margin=1, rate=0.1),),
         residuals=(Residual(channels=3, stages=2, edge=6, steps=6, batch=2, outputs=3, rate=0.1),),
+        images=(Deep(stages=((3,), (4,)), edge=4, batch=2),),
         few_synapses=(neurons.Shape(12, (24,), 3, steps=6, batch=2, rate=0.2), 6),
         delayed=neurons.Shape(12, (8,), 3, steps=4, batch=2, recurrent=False),
         max_delays=(2, 2),

@@ -9,6 +9,7 @@ from tests.benchmarks.plan import Plan
 from tests.benchmarks.programs import (
     cameras,
     convolutions,
+    deep,
     delayed,
     few_synapses,
     fresh,
@@ -75,7 +76,7 @@ def recurrent(plan: Plan) -> Iterator[Table]:
         yield network(plan, workload)
 
 
-def deep(plan: Plan) -> Iterator[Table]:
+def dense(plan: Plan) -> Iterator[Table]:
     """W3."""
     yield network(plan, plan.deep)
 
@@ -133,6 +134,21 @@ def few(plan: Plan) -> Iterator[Table]:
     title = f"W13, {fan_out} synapses of each recurrent neuron, {shape.name}"
     announce(title)
     yield table_of(title, measure(plan, dict(few_synapses.programs(shape, fan_out)), plan.sweep_rounds))
+
+
+def whole(plan: Plan) -> Iterator[Table]:
+    """W14."""
+    interpreters = peers.in_both_orders(dict(peers.labelled(plan.peers)))
+    for each in plan.images:
+        announce(each.name)
+        rounds = min(plan.rounds, plan.sweep_rounds)
+        yield table_of(each.name, measure(plan, deep.programs(each, interpreters), rounds, interpreters))
+    first, plain = plan.images[0], deep.PLAIN
+    names = (plain, deep.FULL, deep.CAPPED)
+    peak = {
+        (deep.GRADIENT, name): [process.ask(functools.partial(deep.memory, first, name))] for name in names
+    }
+    yield Table(f"{first.name}, peak memory of the process", peak, unit=MEGABYTES)
 
 
 def storage(plan: Plan) -> Iterator[Table]:
@@ -328,7 +344,7 @@ def pipelines(plan: Plan) -> Iterator[Table]:
 SECTIONS: dict[str, Callable[[Plan], Iterator[Table]]] = {
     "W1": single,
     "W2": recurrent,
-    "W3": deep,
+    "W3": dense,
     "W4": product,
     "W5": models,
     "W6": mixtures,
@@ -339,6 +355,7 @@ SECTIONS: dict[str, Callable[[Plan], Iterator[Table]]] = {
     "W11": streams,
     "W12": residual,
     "W13": few,
+    "W14": whole,
     "convolution": convolution,
     "density": density,
     "scaling": scaling,

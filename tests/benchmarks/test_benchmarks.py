@@ -21,6 +21,7 @@ from tests.benchmarks.process import Held
 from tests.benchmarks.programs import (
     cameras,
     convolutions,
+    deep,
     few_synapses,
     fresh,
     gradients,
@@ -174,6 +175,21 @@ def test_alternatives_of_a_residual_network_agree(kind, stages, train):
         expected = run(residuals.PLAIN)
     # Norms in training divide by deviations, which gradients of early layers pass seven times.
     chex.assert_trees_all_close(run(residuals.FULL), expected, rtol=1e-4, atol=1e-5, strict=True)
+
+
+def test_alternatives_of_a_network_of_images_agree():
+    """In loss and gradient, and in inference, with spikes in every layer."""
+    (of,) = PLAN.images
+    params, stats, inputs, _ = deep.data(of)
+    activity = jax.jit(deep.made(of).apply)(params, None, inputs, stats=stats)[0].activity
+    assert all(jnp.mean(each) > 0.01 for each in activity.values())
+    for task in (deep.GRADIENT, deep.INFERENCE):
+        with jax.numpy_rank_promotion("allow"):  # as it is usually written
+            expected, found = (
+                run(*given)
+                for run, given in (deep.program(of, name, task) for name in (deep.PLAIN, deep.FULL))
+            )
+        chex.assert_trees_all_close(found, expected, rtol=1e-4, atol=1e-5, strict=True)
 
 
 def test_alternatives_of_few_synapses_agree():

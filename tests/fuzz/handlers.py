@@ -20,6 +20,7 @@ from snnjax import (
     delayed_spike_matmul,
     lif_network,
     neurons,
+    pool_spikes,
     select_spikes,
     simulate,
     simulation_state,
@@ -29,6 +30,7 @@ from snnjax import (
 )
 from snnjax._targets import TARGETS
 from snnjax._types import Signal
+from snnjax.ops._moments import moments
 from snnjax.plasticity import STDP, ShortTerm
 from snnjax.quantisation import quantise
 from tests.cases import PRODUCTS
@@ -55,7 +57,7 @@ def valid_calls(num_networks: int) -> list[calls.Call]:
         found += calls.calls_of(with_gradient(function), *given)
         found += calls.calls_of(function, *given)
     for batch, width in ((3, 5), (17, 65), (2, 300)):
-        for function, given in single_ops(batch, width):
+        for function, given in (*single_ops(batch, width), *pools_and_norms(batch, width)):
             found += calls.calls_of(with_gradient(function), *given)
         for function, given in (*with_int8(batch, width), *simulations(width)):
             found += calls.calls_of(function, *given)
@@ -102,6 +104,19 @@ def single_ops(batch: int, width: int) -> list[tuple[Callable[..., Any], tuple[A
     given = jnp.ones((5, batch, width)), *(jnp.ones(synapses.num_synapses),) * 2, synapses
     found.append((functools.partial(late, bias=jnp.ones(7)), (*given, jnp.ones((3, batch, 7)))))
     found.append((late, (given[0], delays, delays)))
+    return found
+
+
+def pools_and_norms(batch: int, width: int) -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
+    """Maximum pools of lists, and statistics of all rows and of some."""
+    rows = jnp.ones((batch, width))
+    found: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
+        (lambda x, of=is_inside: moments(x, of, implementation="cpu"), (rows,))
+        for is_inside in (None, jnp.arange(batch) % 2 == 0)
+    ]
+    for slots in (4, 2 * width):
+        spikes = SparseSpikes.from_ids(jnp.zeros((batch, slots), jnp.int32), 4 * width).with_values()
+        found.append((lambda x: pool_spikes(x, 2, shape=(2, 2, width), how="max"), (spikes,)))
     return found
 
 

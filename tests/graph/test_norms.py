@@ -144,7 +144,7 @@ def test_variances_beside_large_means_are_exact() -> None:
     """The sum of squares would round all of them away."""
     x = 1000 + jax.random.normal(KEY, (STEPS, BATCH, 5))
     context = Context(train=True)
-    found = jit(lambda x: blocks.batch_norm().statistics(x, context))(x)
+    _, found = jit(lambda x: blocks.batch_norm().statistics(x, context))(x)
     expected = np.var(np.asarray(x, np.float64), (0, 1))
     np.testing.assert_allclose(found.variance, expected, rtol=1e-4)
 

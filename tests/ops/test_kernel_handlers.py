@@ -16,7 +16,7 @@ from snnjax._neuron_table import RESETS, SURROGATES
 from snnjax._schema import PRODUCTS, TABLES
 from snnjax._targets import TARGETS
 from tests.fuzz.calls import Array, Call, calls_of, execute
-from tests.fuzz.handlers import simulations, single_ops
+from tests.fuzz.handlers import pools_and_norms, simulations, single_ops
 from tests.ops.common import with_gradient
 from tests.ops.kernel_checks import needs_kernels
 from tests.ops.lif_network.random_networks import Form, arguments, runner
@@ -57,6 +57,8 @@ FREE = {
     ("snnjax_delayed_spike_matmul", "received.left", 1),
     ("snnjax_delayed_spike_matmul_spikes_backward", "g.left", 1),
     ("snnjax_delayed_spike_matmul_weights_backward", "g.left", 1),
+    # How many rows there are, if all count.
+    ("snnjax_moments", "x", 1),
     # How many levels a table has, and how many slots a list, no other array says.
     ("snnjax_simulate", "poisson_limits", 1),
     ("snnjax_simulate", "ids", 2),
@@ -72,7 +74,7 @@ def valid_calls() -> dict[str, list[Call]]:
         for call in calls_of(with_gradient(runner(form, "cpu")), *given):
             found[call.target].append(call)
     largest: dict[tuple[str, str], Call] = {}
-    for function, given in single_ops(17, 65):
+    for function, given in (*single_ops(17, 65), *pools_and_norms(17, 65)):
         for call in calls_of(with_gradient(function), *given):
             form = call.target, form_of(call)
             largest[form] = max(call, largest.get(form, call), key=_size)

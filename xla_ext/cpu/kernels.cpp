@@ -55,6 +55,7 @@ constexpr Kernels kKernels{
     .addProducts = addProducts,
     .addPatches = addPatches,
     .addPatchGradients = addPatchGradients,
+    .addChannelGradients = addChannelGradients,
     .dotPatches = dotPatches,
     .readVectors = readVectors,
     .writeVectors = writeVectors,

@@ -190,6 +190,13 @@ struct PixelPatches {
   Index first, columns;
 };
 
+// A spike of some channel, with a value, in a pixel of an image whose outputs' cotangents are `g`.
+struct PatchSpike {
+  const float* g;
+  std::uint32_t pixel;
+  float value;
+};
+
 // A constant of neurons: one for each, or one for all, then repeated over a vector.
 template <typename T>
 struct NeuronConstant {
@@ -318,6 +325,10 @@ struct Kernels {
   void (*addPatches)(const SpikeRow& spikes, const PixelPatches& patches, const float* weights, float* out);
   // weights += values times what lies in `g` under the patches.
   void (*addPatchGradients)(const SpikeRow& spikes, const PixelPatches& patches, float* weights, const float* g);
+  // The same for spikes of one channel in several images, whose weights are these, `rows` rows of them: each is read
+  // and written once for many spikes. For patches of one group whose pixels lie side by side, and all columns.
+  void (*addChannelGradients)(const PatchSpike* spikes, Index count, const PixelPatches& patches, Index rows,
+                              float* weights);
   // out[k] = <the patch of ids[k], what lies under it in `g`>.
   void (*dotPatches)(const std::uint32_t* ids, Index count, const PixelPatches& patches, const float* weights,
                      const float* g, float* out);

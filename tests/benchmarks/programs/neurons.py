@@ -124,6 +124,17 @@ def scan_neurons(constants, currents: jax.Array, recurrent: jax.Array | None) ->
     return jax.lax.scan(step, (zeros, zeros, zeros, zeros + threshold), currents)[1]
 
 
+def scan_zeroed(currents: jax.Array) -> jax.Array:
+    """The spikes of ``lif(0.5, reset="zero")``."""
+
+    def step(v: jax.Array, current: jax.Array) -> tuple[jax.Array, jax.Array]:
+        v = 0.5 * v + 0.5 * current
+        s = spike(v - 1.0)
+        return jax.lax.stop_gradient(1.0 - s) * v, s
+
+    return jax.lax.scan(step, jnp.zeros_like(currents[0]), currents)[1]
+
+
 def outputs_of(name: str, net) -> Callable[[Any, Any], jax.Array]:
     """The forward pass of an alternative."""
     if name == PLAIN:

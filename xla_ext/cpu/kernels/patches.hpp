@@ -122,6 +122,73 @@ inline void addPatchGradients(const SpikeRow& spikes, const PixelPatches& patche
   }
 }
 
+// Runs of as many floats, one for each of some spikes, and what they are multiplied with.
+constexpr Index kMostOfChannel = 64;
+struct ChannelRuns {
+  const float* from[kMostOfChannel];
+  float values[kMostOfChannel];
+  Index count;
+};
+
+// Adds to vectors [i, i + kVectors) of a run of weights.
+template <int kVectors>
+[[gnu::always_inline]] inline void addToVectors(float* to, const ChannelRuns& runs, Index i) {
+  Floats sums[kVectors];
+  SNNJAX_UNROLL
+  for (int k = 0; k < kVectors; ++k) sums[k] = load(to + i + k * kLanes);
+  for (Index s = 0; s < runs.count; ++s) {
+    const float* from = runs.from[s] + i;
+    SNNJAX_UNROLL
+    for (int k = 0; k < kVectors; ++k) sums[k] += runs.values[s] * load(from + k * kLanes);
+  }
+  SNNJAX_UNROLL
+  for (int k = 0; k < kVectors; ++k) store(to + i + k * kLanes, sums[k]);
+}
+
+inline void addToRun(float* to, const ChannelRuns& runs, Index count) {
+  if (runs.count == 0) return;
+  Index i = 0;
+  for (; i + 12 * kLanes <= count; i += 12 * kLanes) addToVectors<12>(to, runs, i);
+  for (; i + 4 * kLanes <= count; i += 4 * kLanes) addToVectors<4>(to, runs, i);
+  for (; i + kLanes <= count; i += kLanes) addToVectors<1>(to, runs, i);
+  for (Index s = 0; i < count && s < runs.count; ++s) addRun(to + i, runs.from[s] + i, runs.values[s], count - i);
+}
+
+// Patches that are cut at the sides of an image are added one by one. Of the others, row `first` is the first one.
+inline void addChannelGradients(const PatchSpike* spikes, Index count, const PixelPatches& patches, Index rows,
+                                float* weights) {
+  struct Whole {
+    const PatchSpike* spike;
+    Index first, end, out;  // rows of weights, and where the outputs of row 0 would begin
+  };
+  Whole whole[kMostOfChannel];
+  for (Index start = 0; start < count; start += kMostOfChannel) {
+    const Index stop = count < start + kMostOfChannel ? count : start + kMostOfChannel;
+    Index found = 0, row = 0;
+    for (const PatchSpike* spike = spikes + start; spike < spikes + stop; ++spike) {
+      const PixelPatch& patch = patches.of_pixel[spike->pixel];
+      if (static_cast<Index>(patch.pixels) * patches.outputs_of_group == static_cast<Index>(patch.row)) {
+        row = patch.row;
+        const Index first = row == 0 ? 0 : static_cast<Index>(patch.weights) / row;
+        whole[found++] = {spike, first, first + patch.rows, static_cast<Index>(patch.out) - first * patches.row};
+      } else {
+        eachRun(patches, spike->pixel, 0,
+                [&](Index to, Index from, Index run) { addRun(weights + to, spike->g + from, spike->value, run); });
+      }
+    }
+    for (Index r = 0; r < rows; ++r) {
+      ChannelRuns runs;
+      runs.count = 0;
+      for (Index k = 0; k < found; ++k) {
+        if (r < whole[k].first || r >= whole[k].end) continue;
+        runs.from[runs.count] = whole[k].spike->g + (whole[k].out + r * patches.row);
+        runs.values[runs.count++] = whole[k].spike->value;
+      }
+      addToRun(weights + r * row, runs, row);
+    }
+  }
+}
+
 inline void dotPatches(const std::uint32_t* ids, Index count, const PixelPatches& patches, const float* weights,
                        const float* g, float* out) {
   for (Index k = 0; k < count; ++k) {

@@ -291,8 +291,11 @@ class BackwardPass {
     const Index neurons = network_.sizes().neurons[l], capacity = network_.fields().of_layers[l].capacity;
     const ListSource source(ids.at(group_), ids.type() == ffi::U16, from_.g.spikes[l].numbers(group_), capacity,
                             neurons);
-    g_recorded_ = Buffer<float>(extent_.rows() * neurons);
-    threads_.run(extent_.rows(), [&](Index row, Index) { source.expand(row, g_recorded_.data() + row * neurons); });
+    g_recorded_ = Borrowed<float>(extent_.rows() * neurons);
+    threads_.run(extent_.rows(), [&](Index row, Index) {
+      std::fill_n(g_recorded_.data() + row * neurons, neurons, 0.0F);
+      source.expand(row, g_recorded_.data() + row * neurons);
+    });
     return {g_recorded_.data(), false};
   }
 
@@ -365,7 +368,7 @@ class BackwardPass {
   std::deque<BitSource> sources_;
   Reaching reaching_;  // of the current layer
   KeptRows g_above_;
-  Buffer<float> g_recorded_;
+  Borrowed<float> g_recorded_;
   Above above_{{}, nullptr, {nullptr, 0}};
   SentBack sent_{{nullptr, 0}, nullptr};
   std::unique_ptr<const DelayedCotangents> delayed_;

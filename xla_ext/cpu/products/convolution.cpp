@@ -108,7 +108,11 @@ void PatchWeights::unpack(const float* packed, const WritableNumbers& weights) c
 }
 
 ConvolutionPatches::ConvolutionPatches(const PatchWeights& weights, Index first, Index columns)
-    : of_pixel_(static_cast<std::size_t>(weights.shape_.height * weights.shape_.width)) {
+    : of_pixel_(static_cast<std::size_t>(weights.shape_.height * weights.shape_.width)),
+      have_channels_(weights.y_.phases() * weights.x_.phases() == 1 && weights.shape_.groups == 1 &&
+                     weights.x_.step == 1 && columns == weights.shape_.numOutputs()),
+      rows_(weights.shape_.kernel_height),
+      of_channel_(weights.shape_.kernel_height * weights.shape_.kernel_width * weights.shape_.channels_out) {
   const ConvolutionShape& s = weights.shape_;
   const Index run = s.groupOutputs(), row_length = s.outWidth() * s.channels_out;
   patches_ = {nullptr,

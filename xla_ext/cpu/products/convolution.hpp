@@ -117,6 +117,12 @@ class ConvolutionPatches {
   void addGradient(const SpikeRow& spikes, float* packed, const float* g) const {
     kernels().addPatchGradients(spikes, table(), packed, g);
   }
+  // Whether gradients may come by channel: with all columns, and weights of each channel that lie in one block.
+  bool haveChannels() const { return have_channels_; }
+  // packed += the gradient of the weights of a channel by spikes of it.
+  void addChannelGradient(const PatchSpike* spikes, Index count, Index channel, float* packed) const {
+    kernels().addChannelGradients(spikes, count, table(), rows_, packed + channel * of_channel_);
+  }
   // out[k] = the cotangent of the input ids[k] by g[columns].
   void dot(const std::uint32_t* ids, Index count, const float* packed, const float* g, float* out) const {
     kernels().dotPatches(ids, count, table(), packed, g, out);
@@ -131,6 +137,8 @@ class ConvolutionPatches {
 
   PixelPatches patches_;
   std::vector<PixelPatch> of_pixel_;
+  bool have_channels_;
+  Index rows_, of_channel_;  // of weights, and weights of a channel
 };
 
 // The dense form, for one group of channels: products of overlapping rows. Of the image there is a copy with zeros

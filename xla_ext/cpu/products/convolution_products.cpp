@@ -13,17 +13,19 @@ namespace {
 using Floats = std::vector<float>;
 
 constexpr Index kRowsPerTask = 4;
-// Above these shares of listed inputs a row takes the dense form. The first lies below the crossover of 5 x 5 kernels
-// of 12 to 32 channels, measured on one core with AVX2; the two others are estimates.
-constexpr double kDenseProducts = 0.3;
-constexpr double kDenseCotangents = 0.5;
-constexpr double kDenseGradient = 0.4;
+// Above these shares of listed inputs a row takes the dense form: the crossovers of 3 x 3 kernels of 64 and of 256
+// channels, measured on a Zen 5 with AVX-512. The first is also below that of 5 x 5 kernels of 12 to 32 channels with
+// AVX2; with vectors that short the second is an estimate.
+constexpr double kDenseProducts = 0.3, kDenseGradient = 0.35;
+double denseCotangents() { return kernels().lanes >= 16 ? 0.25 : 0.5; }
 // With fewer channels than this share of a vector most of a dense product is padding.
 constexpr Index kLeastOfVector = 2;
 // Limits on the number of parts that the weights' gradient is summed in, and on the numbers they hold.
 constexpr Index kMostChunks = 16;
 constexpr Index kRowsPerChunk = 16;
 constexpr Index kMostSums = Index{1} << 24;
+// Cotangents of images whose spikes are sorted by channel together: they stay in the second-level cache.
+constexpr Index kNumbersTogether = Index{1} << 17;
 
 std::size_t size(Index count) { return static_cast<std::size_t>(count); }
 
@@ -146,11 +148,49 @@ class Cotangents {
   }
 
  private:
-  bool isDense(Index count) const { return isAbove(kDenseCotangents, count, shape_.numInputs()); }
+  bool isDense(Index count) const { return isAbove(denseCotangents(), count, shape_.numInputs()); }
 
   ConvolutionShape shape_;
   Sparse sparse_;
   std::unique_ptr<TransposedConvolution> dense_;
+};
+
+// Spikes of some images by their channels, and the gradient by them: one block of weights after the other, each of
+// which then stays in the first-level cache.
+class SpikesByChannel {
+ public:
+  SpikesByChannel(const ConvolutionPatches& patches, Index channels)
+      : patches_(patches), channels_(channels), ends_(size(channels + 1)) {}
+
+  void add(const SpikeRow& spikes, const float* g) {
+    for (std::uint32_t k = 0; k < spikes.count; ++k) {
+      const auto pixel = spikes.ids[k] / static_cast<std::uint32_t>(channels_);
+      of_spikes_.push_back(spikes.ids[k] - pixel * static_cast<std::uint32_t>(channels_));
+      spikes_.push_back({g, pixel, spikes.values == nullptr ? 1.0F : spikes.values[k]});
+    }
+  }
+
+  // packed += the gradient; forgets the spikes.
+  void addGradient(float* packed) {
+    std::fill(ends_.begin(), ends_.end(), Index{0});
+    for (const std::uint32_t channel : of_spikes_) ++ends_[channel + 1];
+    std::partial_sum(ends_.begin(), ends_.end(), ends_.begin());
+    sorted_.resize(spikes_.size());
+    for (std::size_t k = 0; k < spikes_.size(); ++k) sorted_[size(ends_[of_spikes_[k]]++)] = spikes_[k];
+    for (Index channel = 0; channel < channels_; ++channel) {
+      const Index first = channel == 0 ? 0 : ends_[size(channel - 1)], count = ends_[size(channel)] - first;
+      if (count > 0) patches_.addChannelGradient(sorted_.data() + first, count, channel, packed);
+    }
+    spikes_.clear();
+    of_spikes_.clear();
+  }
+
+ private:
+  const ConvolutionPatches& patches_;
+  const Index channels_;
+  std::vector<Index> ends_;  // in `sorted_`, of the channel before each
+  std::vector<std::uint32_t> of_spikes_;
+  std::vector<PatchSpike> spikes_, sorted_;
 };
 
 // The gradient of the weights by some rows: patches of sparse rows and products of dense ones, summed apart.
@@ -169,6 +209,9 @@ class Gradient {
   // sums[weights as stored] = those of chunk `index` of `count`.
   void sum(Index index, Index count, Worker& own, float* sums) const {
     Floats patches(size(shape_.numWeights())), products;
+    SpikesByChannel by_channel(sparse_.patches, shape_.channels);
+    const bool takes_channels = sparse_.patches.haveChannels() && !g_.is_bfloat16;
+    const Index together = std::max<Index>(1, kNumbersTogether / std::max<Index>(1, shape_.numOutputs()));
     const Index first = spikes_.rows() * index / count, end = spikes_.rows() * (index + 1) / count;
     for (Index r = first; r < end; ++r) {
       const Index outputs = shape_.numOutputs();
@@ -178,9 +221,12 @@ class Gradient {
       if (is_dense && std::all_of(g, g + outputs, [](float x) { return std::isfinite(x); })) {
         products.resize(size(dense_.size()));
         dense_.addGradient(own.expand(spikes_, in_place_, r), g, 0, outputs, products.data(), own.scratch);
+      } else if (takes_channels) {
+        by_channel.add(spikes_.row(r), g);
       } else {
         sparse_.patches.addGradient(spikes_.row(r), patches.data(), g);
       }
+      if ((r - first + 1) % together == 0 || r + 1 == end) by_channel.addGradient(patches.data());
     }
     sparse_.layout.unpack(patches.data(), {sums, false});
     if (!products.empty()) dense_.addTo(products.data(), sums);

@@ -382,6 +382,24 @@ struct Image {
   }
 };
 
+// Channel by channel, the gradient of the weights is the same.
+void channelsAreAdded(const Case& of, const Image& image, const SpikeRow& spikes, const Floats& want, Floats weights) {
+  constexpr Index kKernel = 3;
+  const PixelPatches patches = image.patches(0, static_cast<Index>(image.g.size()));
+  const Index of_channel = kKernel * kKernel * image.outputs_of_group;
+  for (std::uint32_t channel = 0; channel < static_cast<std::uint32_t>(Image::kChannels); ++channel) {
+    std::vector<PatchSpike> own;
+    for (std::uint32_t k = 0; k < spikes.count; ++k) {
+      if (spikes.ids[k] % Image::kChannels != channel) continue;
+      own.push_back({image.g.data(), spikes.ids[k] / static_cast<std::uint32_t>(Image::kChannels),
+                     spikes.values == nullptr ? 1.0F : spikes.values[k]});
+    }
+    of.kernels.addChannelGradients(own.data(), static_cast<Index>(own.size()), patches, kKernel,
+                                   weights.data() + channel * of_channel);
+  }
+  expectSame(of, weights, want);
+}
+
 // `of.size`: outputs of a pixel and a group.
 void patchesAreAddedAndDotted(const Case& of, Random& random) {
   for (const Index groups : {1, 2}) {
@@ -394,6 +412,7 @@ void patchesAreAddedAndDotted(const Case& of, Random& random) {
         const SpikeRow spikes{image.ids.data(), values, static_cast<std::uint32_t>(image.ids.size()), false};
         Floats want_out = random.eighths(columns), out = want_out;
         Floats want_weights = random.eighths(static_cast<Index>(image.weights.size())), weights = want_weights;
+        const Floats before = weights;
         Floats want_dots(image.ids.size()), dots = random.eighths(static_cast<Index>(image.ids.size()));
         image.forEachPair([&, first = first, columns = columns](std::size_t k, Index weight, Index output) {
           if (output < first || output >= first + columns) return;
@@ -408,6 +427,7 @@ void patchesAreAddedAndDotted(const Case& of, Random& random) {
         expectSame(of, out, want_out);
         of.kernels.addPatchGradients(spikes, patches, weights.data(), g);
         expectSame(of, weights, want_weights);
+        if (groups == 1 && columns == all) channelsAreAdded(of, image, spikes, want_weights, before);
         of.kernels.dotPatches(image.ids.data(), static_cast<Index>(image.ids.size()), patches, image.weights.data(), g,
                               dots.data());
         expectSame(of, dots, want_dots);
