@@ -62,10 +62,10 @@ def fit(
     network: Network,
     params: Params,
     train: Any,
-    validation: Dataset,
+    validation: Dataset | None = None,
     *,
     loss: Loss,
-    config: TrainConfig,
+    config: TrainConfig | None = None,
     stats: Stats | None = None,
     decoder: str | None = None,
     folder: os.PathLike[str] | str | None = None,
@@ -99,7 +99,7 @@ def fit(
         validation: a data set that shares no sample with `train`, nor with the test data; None if the last epoch is
             selected, or the last ones are averaged, and nothing is held out.
         loss: one of `snnjax.losses`.
-        config: the settings.
+        config: the settings; None is ``TrainConfig()``, or without validation ``TrainConfig(selection="last")``.
         stats: the first running statistics of norms; None for those of ``network.initial_stats``.
         decoder: the decoder of `snnjax.metrics.predictions`, None for that of the loss (`LOSSES`), or else "sum"; of
             several readouts, it decodes the first.
@@ -139,6 +139,8 @@ def fit(
         >>> result.best_epoch, len(result.metrics)
         (1, 1)
     """
+    if config is None:
+        config = TrainConfig(selection="last" if validation is None else "best")
     _check_arguments(loss, config, network, params, validation)
     places = _places(devices, config)
     stored = as_stored(config, settings or {}, objective_of(loss, decoder))
@@ -266,7 +268,9 @@ def _places(devices: Sequence[Any] | None, config: TrainConfig) -> _Places:
     return _Places(None, data_mesh(devices))
 
 
-def _check_arguments(loss: Any, config: Any, network: Network, params: Params, validation: Dataset) -> None:
+def _check_arguments(
+    loss: Any, config: Any, network: Network, params: Params, validation: Dataset | None
+) -> None:
     if not callable(loss):
         hint = "Pass one of snnjax.losses, as in loss=losses.cross_entropy_sum"
         fail(f"fit: `loss` must be a function, got {short_repr(loss)}. {hint}.")
