@@ -18,6 +18,7 @@ from snnjax import __version__, cli, train
 from snnjax.cli import _text, _train
 from snnjax.ipu.device import library
 from snnjax.train.lock import locked
+from tests.project import command_line
 
 TINY = ("--task", "digits", "--hidden", "12", "--samples", "60", "--batch-size", "16", "--epochs", "2")
 
@@ -36,6 +37,11 @@ def header_of(folder: Path) -> dict[str, Any]:
 
 def line_with(text: str, start: str) -> str:
     return next(line for line in text.splitlines() if line.startswith(start))
+
+
+def test_page_of_the_command_line_is_that_of_its_parser() -> None:
+    remedy = "run python -m tests.project.command_line"
+    assert command_line.PAGE.read_text() == command_line.page(), remedy
 
 
 def test_version_is_that_of_the_package(capsys) -> None:

@@ -88,6 +88,10 @@ def test_commands_exist(page):
     assert [words for words in named if unknown_command(words, targets, subcommands())] == []
 
 
+def test_front_page_is_short():
+    assert len((ROOT / "README.md").read_text().split()) <= 1200
+
+
 @pytest.mark.parametrize("page", [*PAGES, "README.md", "CONTRIBUTING.md"])
 def test_code_is_at_most_90_columns_wide(page):
     code = blocks((ROOT / page).read_text(), "python", "sh", "console", "bibtex", "text")
