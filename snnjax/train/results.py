@@ -81,8 +81,8 @@ _NOTES = {
     "SLAYER, whose network of dense layers reaches 94 %. 100 recordings have a standard error of about 2 points. "
     "Folds: each tests on a tenth of the 1,100, and fold n has seed n. The settings were chosen with seed 0 on 199 of "
     "the 1,000, which were not trained on for that; folds test on these as well. The residual network has the settings "
-    "of its digits. On the 199 (seed 0, last of 30 epochs) it is right for 94.5 %, that without norms and blocks for "
-    "96.0 %: 1,000 recordings do not reward its depth, 8,000 digits do.",
+    "of its digits. On the 199 (seed 0, last of 30 epochs) it classifies 94.5 % correctly, the one without norms "
+    "and blocks 96.0 %: 1,000 recordings do not reward its depth, 8,000 digits do.",
     "speech": "3,000 real words of six people (FSDD). The usual test data are the first five recordings of each digit "
     "and person, 300 words. Folds: each tests on a person who is not in the training data, and fold n has seed n. The "
     "inner ear was chosen with a linear classifier of words of index 10 to 17; neurons and training with seed 0 on the "
