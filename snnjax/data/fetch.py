@@ -122,8 +122,8 @@ def _bar(wanted: bool, name: str, total: int | None, done: int) -> Iterator[Any]
     try:
         from tqdm import tqdm
     except ImportError:
-        wanted = False
-    if not wanted:
+        tqdm: Any = None
+    if tqdm is None or not wanted:
         yield lambda size: None
         return
     with tqdm(desc=name, total=total, initial=done, unit="B", unit_scale=True, leave=False) as bar:

@@ -139,9 +139,7 @@ def fit(
         >>> result.best_epoch, len(result.metrics)
         (1, 1)
     """
-    if config is None:
-        config = TrainConfig(selection="last" if validation is None else "best")
-    _check_arguments(loss, config, network, params, validation)
+    config = _checked(loss, config, network, params, validation)
     places = _places(devices, config)
     stored = as_stored(config, settings or {}, objective_of(loss, decoder))
     start = begin(network, params, stats, config)
@@ -268,9 +266,12 @@ def _places(devices: Sequence[Any] | None, config: TrainConfig) -> _Places:
     return _Places(None, data_mesh(devices))
 
 
-def _check_arguments(
+def _checked(
     loss: Any, config: Any, network: Network, params: Params, validation: Dataset | None
-) -> None:
+) -> TrainConfig:
+    """The settings, or their defaults, after a check of all arguments."""
+    if config is None:
+        config = TrainConfig(selection="last" if validation is None else "best")
     if not callable(loss):
         hint = "Pass one of snnjax.losses, as in loss=losses.cross_entropy_sum"
         fail(f"fit: `loss` must be a function, got {short_repr(loss)}. {hint}.")
@@ -283,6 +284,7 @@ def _check_arguments(
     elif config.selection == "best":
         hint = 'Hold samples out, or set selection="last"'
         fail(f"fit: `validation` must be a data set to select the best epoch, got None. {hint}.")
+    return config
 
 
 def _steps_per_epoch(datasets: Prepared, progress: Progress, config: TrainConfig, network: Network) -> int:
