@@ -113,12 +113,12 @@ def test_page_lists_every_data_set_with_its_page_and_licence() -> None:
 
 def test_archives_are_downloaded_unpacked_and_left_alone_then(server, monkeypatch, tmp_path) -> None:
     events(server, monkeypatch)
-    root = data.fetch("nmnist", tmp_path / "new" / "nmnist")
+    root = data.fetch("nmnist", tmp_path / "new" / "nmnist", progress_bar=True)
     assert sorted(path.name for path in root.iterdir()) == ["Test", "Train"]
     for part in ("train", "test"):
         assert data.load_nmnist(root, part).labels.tolist() == list(range(10))
     server.files = {}
-    assert data.fetch("nmnist", root, progress_bar=True) == root and len(server.asked) == 2
+    assert data.fetch("nmnist", root) == root and len(server.asked) == 2
 
 
 def test_reader_takes_the_folder_that_is_returned(server, monkeypatch, tmp_path) -> None:
