@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import http.client
+import importlib.util
 import os
 import shutil
 import tarfile
@@ -10,9 +11,9 @@ import tempfile
 import urllib.error
 import urllib.request
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from snnjax._check import check_choice, fail
 from snnjax.data._files import PathLike
@@ -117,15 +118,13 @@ def _append(address: str, part: Path, progress_bar: bool) -> bool:
 
 
 @contextlib.contextmanager
-def _bar(wanted: bool, name: str, total: int | None, done: int) -> Iterator[Any]:
+def _bar(wanted: bool, name: str, total: int | None, done: int) -> Iterator[Callable[[int], object]]:
     """A function of the bytes of each piece, which draws a progress bar if it is wanted and tqdm is installed."""
-    try:
-        from tqdm import tqdm
-    except ImportError:
-        tqdm: Any = None
-    if tqdm is None or not wanted:
+    if not wanted or importlib.util.find_spec("tqdm") is None:
         yield lambda size: None
         return
+    from tqdm import tqdm
+
     with tqdm(desc=name, total=total, initial=done, unit="B", unit_scale=True, leave=False) as bar:
         yield bar.update
 
