@@ -5,6 +5,7 @@ Colours are those of Okabe and Ito (2008, "Color Universal Design"), which are s
 
 from snnjax._plots import style
 from snnjax._plots.animation import animate as animate
+from snnjax._plots.confusion import confusion as confusion
 from snnjax._plots.layers import overview as overview
 from snnjax._plots.membranes import membranes as membranes
 from snnjax._plots.sample import raster as raster

@@ -18,6 +18,8 @@ from snnjax import __version__, cli, train
 from snnjax.cli import _text, _train
 from snnjax.ipu.device import library
 from snnjax.train.lock import locked
+from tests.numbers import assert_same_bits
+from tests.project import command_line
 
 TINY = ("--task", "digits", "--hidden", "12", "--samples", "60", "--batch-size", "16", "--epochs", "2")
 
@@ -36,6 +38,11 @@ def header_of(folder: Path) -> dict[str, Any]:
 
 def line_with(text: str, start: str) -> str:
     return next(line for line in text.splitlines() if line.startswith(start))
+
+
+def test_page_of_the_command_line_is_that_of_its_parser() -> None:
+    remedy = "run python -m tests.project.command_line"
+    assert command_line.PAGE.read_text() == command_line.page(), remedy
 
 
 def test_version_is_that_of_the_package(capsys) -> None:
@@ -431,10 +438,19 @@ def test_new_writes_a_script_that_trains(tmp_path, capsys, monkeypatch) -> None:
     assert capsys.readouterr().out == "wrote my_task.py; run it with: python my_task.py\n"
     script = Path("my_task.py").read_text(encoding="utf-8").replace("epochs=10", "epochs=2")
     with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
-        exec(compile(script, "my_task.py", "exec"), {"__name__": "__main__"})
+        names: dict[str, Any] = {"__name__": "__main__"}
+        exec(compile(script, "my_task.py", "exec"), names)
     assert re.search(r"^test accuracy \d+\.\d %, 8707 parameters$", capsys.readouterr().out, re.MULTILINE)
     written = {path.name for path in Path("out/my_task").iterdir()}
-    assert written == {"checkpoint.safetensors", "metrics.jsonl", "curves.png", "sample.png"}
+    pictures = {"curves.png", "confusion.png", "sample.png"}
+    assert written == {"checkpoint.safetensors", "metrics.jsonl", "trained.safetensors"} | pictures
+    network = names["build"]()
+    like = {"params": jax.eval_shape(network.init, jax.random.key(0))}
+    saved, _ = train.load_checkpoint("out/my_task/trained.safetensors", like, network)
+    of_fit, _ = train.load_checkpoint(
+        "out/my_task/checkpoint.safetensors", {"best_params": like["params"]}, network
+    )
+    assert_same_bits(saved["params"], of_fit["best_params"])
     assert cli.main(["new", "my_task"]) == 2
     assert capsys.readouterr().err == (
         "snnjax: new: `name` must be that of a new file, got 'my_task.py', which exists. Choose another name.\n"

@@ -142,6 +142,17 @@ def test_activity_draws_percent_by_layer_and_the_bound() -> None:
     np.testing.assert_allclose(right.lines[1].get_ydata(), [1.0, 1.0, 1.0])
 
 
+def test_confusion_shows_counts_and_the_accuracy_of_each_class() -> None:
+    (ax,) = plot.confusion(np.array([[3, 1, 0], [0, 2, 0], [0, 0, 0]]), ["cat", "dog", "owl"]).axes
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["cat, 75 %", "dog, 100 %", "owl"]
+    assert {(text.get_position(), text.get_text()) for text in ax.texts} == {
+        ((0, 0), "3"),
+        ((1, 0), "1"),
+        ((1, 1), "2"),
+    }
+    np.testing.assert_array_equal(ax.images[0].get_array(), [[0.75, 0.25, 0], [0, 1, 0], [0, 0, 0]])
+
+
 def test_overview_has_a_bar_a_layer_for_each_share() -> None:
     activity = {
         "hidden/neuron": jnp.array([[0.5, 0.25, 0.0, 0.25], [0.5, 0.25, 0.0, 0.25]]),
@@ -187,6 +198,8 @@ REFUSED = {
     ),
     "plot.sample: `output` must hold the spikes of layers, got none. Run the network "
     'with record="spikes".': lambda: plot.sample(jnp.zeros((2, 1, 4)), output_of(jnp.zeros((2, 1, 3)))),
+    "plot.confusion: `names` must hold 2 names, got 1. "
+    "Name the classes in the order of their labels.": lambda: plot.confusion(np.eye(2, dtype=int), ["cat"]),
     "plot.curves: `metrics` must hold at least one epoch, got none. Train for an epoch first.": lambda: (
         plot.curves([])
     ),

@@ -26,7 +26,7 @@ def table() -> str:
     rows = [_COLUMNS, *(_row(name, settings) for name, settings in TASKS.items())]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
-    title = "defaults of --hidden, --capacity, --epochs, --batch-size, --learning-rate and --activity-bound:"
+    title = "defaults by task:"
     return "\n".join([title, *(f"  {line}" for line in lines)])
 
 

@@ -19,6 +19,7 @@ from snnjax.data.event_augment import EventAugmentation as EventAugmentation
 from snnjax.data.event_augment import augment_events as augment_events
 from snnjax.data.event_lists import EventLists as EventLists
 from snnjax.data.event_lists import bin_events as bin_events
+from snnjax.data.fetch import fetch as fetch
 from snnjax.data.folders import missing_files as missing_files
 from snnjax.data.fsdd import SpokenWords as SpokenWords
 from snnjax.data.fsdd import load_fsdd as load_fsdd

@@ -1,12 +1,17 @@
-"""AEDAT 3.1, the file format of DVS-Gesture: a text header, then packets of events, little-endian.
+"""AEDAT 3.1, the file format of DVS-Gesture, and AEDAT 2.0 of a DVS128, that of CIFAR10-DVS.
 
-The header's first line is ``#!AER-DAT3.1`` and its last ``#!END-HEADER``. A packet has a header of 28 bytes: the
+AEDAT 3.1 is a text header, then packets of events, little-endian. The header's first line is ``#!AER-DAT3.1`` and its
+last ``#!END-HEADER``. A packet has a header of 28 bytes: the
 event type and source (int16 each), then six int32: bytes per event, offset of the time within an event, upper bits
 of all times, capacity, number of events, and number of valid ones. A polarity event (type 1) is a uint32
 (bit 0 valid, bit 1 polarity, bits 2 to 16 y, bits 17 to 31 x) and an int32 of microseconds, to which the upper
 bits add ``2**31`` each. Packets of other types are skipped.
 
-Source: the format's public description, "AEDAT 3.1", inivation.github.io/inivation-docs.
+AEDAT 2.0 is lines that begin with ``#``, the first one ``#!AER-DAT2.0``, then events of 8 bytes, big-endian: a uint32
+address and a uint32 of microseconds. In the address of a DVS128, bit 0 is 0 for the polarity on, bits 1 to 7 count
+columns from the right and bits 8 to 14 rows from the bottom; bit 15 marks external events, which are skipped.
+
+Source: the formats' public descriptions, "AEDAT 2.0" and "AEDAT 3.1", inivation.github.io/inivation-docs.
 """
 
 import struct
@@ -16,6 +21,8 @@ import numpy as np
 from snnjax._check import fail, plural
 from snnjax.data._files import CameraEvents, PathLike, read_bytes, refuse
 
+_FIRST_LINE_OF_2 = b"#!AER-DAT2.0"
+_DVS128, _EXTERNAL = 128, 1 << 15  # pixels a side, and the bit of an event that is none of a pixel
 _FIRST_LINE, _LAST_LINE = b"#!AER-DAT3.1", b"#!END-HEADER"
 _ANY_VERSION = b"#!AER-DAT"
 _PACKET_HEADER = struct.Struct("<hhiiiiii")
@@ -25,7 +32,9 @@ _HINT = "Download DVS-Gesture and unpack DvsGesture.tar.gz"
 
 
 def read_aedat(path: PathLike, size: int = 128) -> CameraEvents:
-    r"""Read the valid polarity events of an AEDAT 3.1 file from a camera with `size` x `size` pixels.
+    r"""Read the valid polarity events of an AEDAT 3.1 file from a camera with `size` x `size` pixels, or of AEDAT 2.0.
+
+    Files of AEDAT 2.0 are those of a DVS128, such as of CIFAR10-DVS.
 
     Errors: the file is missing or empty, has another version or is truncated, or its packets are inconsistent or hold
     pixels beyond `size`.
@@ -40,6 +49,8 @@ def read_aedat(path: PathLike, size: int = 128) -> CameraEvents:
         CameraEvents(times=array([1000]), x=array([5]), y=array([9]), polarity=array([1]))
     """
     content = read_bytes("read_aedat", path, _HINT)
+    if content.startswith(_FIRST_LINE_OF_2):
+        return _read_version_2(content, size, path)
     offset = _skip_header(content, path)
     packets = [np.zeros((4, 0), np.int64)]
     while offset < len(content):
@@ -48,6 +59,26 @@ def read_aedat(path: PathLike, size: int = 128) -> CameraEvents:
             packets.append(_decode(content, start, stop, time_base, size, path))
         offset = stop
     return CameraEvents(*np.concatenate(packets, axis=1))
+
+
+def _read_version_2(content: bytes, size: int, path: PathLike) -> CameraEvents:
+    """The events of a DVS128."""
+    offset = 0
+    # An event of address 0x23... would begin with "#" too: the cameras' addresses are below 2**16.
+    while content[offset : offset + 1] == b"#":
+        end = content.find(b"\n", offset)
+        offset = len(content) if end < 0 else end + 1
+    if (length := len(content) - offset) % _EVENT_BYTES:
+        refuse("read_aedat", path, "have events of 8 bytes", f"{plural(length, 'byte')} at offset {offset}")
+    address, times = np.frombuffer(content, ">u4", offset=offset).reshape(-1, 2).astype(np.int64).T
+    pixel = address & _EXTERNAL == 0
+    address, times = address[pixel], times[pixel]
+    x, y = _DVS128 - 1 - (address >> 1 & 0x7F), _DVS128 - 1 - (address >> 8 & 0x7F)
+    wrong = np.flatnonzero((address >> 16 != 0) | (x >= size) | (y >= size))
+    if wrong.size:
+        actual = f"address {address[wrong[0]]:#x}"
+        refuse("read_aedat", path, f"hold events of {size} x {size} pixels of a DVS128", actual)
+    return CameraEvents(times, x, y, 1 - (address & 1))
 
 
 def _skip_header(content: bytes, path: PathLike) -> int:

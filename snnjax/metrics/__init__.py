@@ -8,6 +8,8 @@ from snnjax.metrics.activity import dropped_share as dropped_share
 from snnjax.metrics.activity import mean_activity as mean_activity
 from snnjax.metrics.activity import silent_layers as silent_layers
 from snnjax.metrics.classification import accuracy as accuracy
+from snnjax.metrics.classification import class_accuracy as class_accuracy
+from snnjax.metrics.classification import confusion as confusion
 from snnjax.metrics.classification import predictions as predictions
 from snnjax.metrics.decode import class_first_spikes as class_first_spikes
 from snnjax.metrics.decode import class_maxima as class_maxima

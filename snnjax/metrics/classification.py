@@ -1,11 +1,12 @@
-"""Predictions of a readout, and their accuracy."""
+"""Predictions of a readout, their accuracy, and which classes they confuse."""
 
 from typing import cast
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Integer
 
-from snnjax._check import check_choice, fail
+from snnjax._check import check_choice, check_integers, fail
 from snnjax.metrics.decode import (
     Outputs,
     as_labels,
@@ -91,6 +92,61 @@ def accuracy(
     return jnp.sum(right).astype(jnp.float32) / (jnp.maximum(total, 1) if decoder == "steps" else total)
 
 
+def confusion(
+    outputs: Outputs,
+    labels: Integer[Array, " batch"] | Integer[Array, "time batch"],
+    *,
+    lengths: Integer[Array, " batch"] | None = None,
+    decoder: str = "sum",
+    weights: Float[Array, " time"] | None = None,
+) -> Int[Array, "classes classes"]:
+    """Count the sequences (with "steps", the labelled steps) of each class by what they are predicted as, int32.
+
+    ``confusion[i, j]`` is the number of those with label i and prediction j (`predictions`). Matrices of batches add
+    up, and `snnjax.plot.confusion` draws their sum.
+
+    Errors: those of `accuracy`.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from snnjax.metrics import confusion
+        >>> confusion(jnp.array([[[0.0, 1.0], [0.0, 1.0]]]), jnp.array([1, 0])).tolist()
+        [[0, 1], [0, 1]]
+    """
+    named, labels, asked = _answers("confusion", outputs, labels, lengths, decoder, weights)
+    labels = jnp.where(asked, labels, -1)  # whose row is 0
+    rows, columns = (jax.nn.one_hot(each, outputs.shape[-1], dtype=jnp.int32) for each in (labels, named))
+    return jnp.einsum("...i,...j->ij", rows, columns)
+
+
+def class_accuracy(confusion: Integer[Array, "classes classes"]) -> Float[Array, " classes"]:
+    """Compute the accuracy of each class from a `confusion` matrix, float32; NaN for a class that does not occur.
+
+    ``confusion[i, i] / sum_j confusion[i, j]``
+
+    Errors: the matrix is not square, or does not hold integers.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from snnjax.metrics import class_accuracy
+        >>> class_accuracy(jnp.array([[3, 1], [0, 2]]))
+        Array([0.75, 1.  ], dtype=float32)
+    """
+    check_confusion("class_accuracy", confusion)
+    right, total = jnp.diagonal(confusion), jnp.sum(confusion, axis=1)
+    share = right.astype(jnp.float32) / jnp.maximum(total, 1).astype(jnp.float32)
+    return jnp.where(total > 0, share, jnp.nan)
+
+
+def check_confusion(op: str, confusion: Array) -> None:
+    """Check that `confusion` holds integers ``[classes, classes]``."""
+    hint = "Pass what metrics.confusion returns"
+    shape = jnp.shape(confusion)
+    if len(shape) != 2 or shape[0] != shape[1]:
+        fail(f"{op}: `confusion` must have shape [classes, classes], got {list(shape)}. {hint}.")
+    check_integers(op, "confusion", confusion)
+
+
 def right_answers(
     op: str,
     outputs: Outputs,
@@ -100,13 +156,25 @@ def right_answers(
     weights: Float[Array, " time"] | None = None,
 ) -> tuple[Array, Array]:
     """The numbers of correctly predicted labels and of all labels of each sequence, int32 ``[batch]``."""
+    named, labels, asked = _answers(op, outputs, labels, lengths, decoder, weights)
+    right = asked & (named == labels)
+    if decoder == "steps":
+        return jnp.sum(right, axis=0, dtype=jnp.int32), jnp.sum(asked, axis=0, dtype=jnp.int32)
+    return right.astype(jnp.int32), asked.astype(jnp.int32)
+
+
+def _answers(
+    op: str,
+    outputs: Outputs,
+    labels: Array,
+    lengths: Array | None,
+    decoder: str,
+    weights: Float[Array, " time"] | None,
+) -> tuple[Array, Array, Array]:
+    """The predictions, the labels as int32, and whether there is one, ``[batch]`` or with "steps" ``[time, batch]``."""
     check_outputs(op, outputs, lengths)
     named = predictions(outputs, lengths=lengths, decoder=decoder, weights=weights)
     if decoder == "steps":
         labels = as_step_labels(op, labels, outputs.shape)
-        asked = has_label(outputs, labels, lengths)
-        right = asked & (named == labels)
-        return jnp.sum(right, axis=0, dtype=jnp.int32), jnp.sum(asked, axis=0, dtype=jnp.int32)
-    labels = as_labels(op, labels, outputs.shape)
-    right = (named == labels).astype(jnp.int32)
-    return right, jnp.ones_like(right)
+        return named, labels, has_label(outputs, labels, lengths)
+    return named, as_labels(op, labels, outputs.shape), jnp.ones(named.shape, bool)

@@ -71,7 +71,7 @@ class Loops(NamedTuple):
 PLAIN = Loops()
 # A GPU waits for the launch of each of a step's few small kernels. XLA fuses steps that are in the same round of the
 # loop: with 8 a training step of four layers is 5 times as fast, and takes as long to compile; with 16 there is
-# little more to gain (`docs/how_to/gpu.md`). For a conditional even the host waits, so steps have none.
+# little more to gain (`docs/explanation/gpu.md`). For a conditional even the host waits, so steps have none.
 _unrolled = functools.partial(time_scan, unroll=8)
 UNROLLED = Loops(_unrolled, _unrolled, branches=False)
 KERNELS = Loops(kernel_scan, _unrolled, branches=False)

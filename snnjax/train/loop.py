@@ -62,10 +62,10 @@ def fit(
     network: Network,
     params: Params,
     train: Any,
-    validation: Dataset,
+    validation: Dataset | None = None,
     *,
     loss: Loss,
-    config: TrainConfig,
+    config: TrainConfig | None = None,
     stats: Stats | None = None,
     decoder: str | None = None,
     folder: os.PathLike[str] | str | None = None,
@@ -99,7 +99,7 @@ def fit(
         validation: a data set that shares no sample with `train`, nor with the test data; None if the last epoch is
             selected, or the last ones are averaged, and nothing is held out.
         loss: one of `snnjax.losses`.
-        config: the settings.
+        config: the settings; None is ``TrainConfig()``, or without validation ``TrainConfig(selection="last")``.
         stats: the first running statistics of norms; None for those of ``network.initial_stats``.
         decoder: the decoder of `snnjax.metrics.predictions`, None for that of the loss (`LOSSES`), or else "sum"; of
             several readouts, it decodes the first.
@@ -139,7 +139,7 @@ def fit(
         >>> result.best_epoch, len(result.metrics)
         (1, 1)
     """
-    _check_arguments(loss, config, network, params, validation)
+    config = _checked(loss, config, network, params, validation)
     places = _places(devices, config)
     stored = as_stored(config, settings or {}, objective_of(loss, decoder))
     start = begin(network, params, stats, config)
@@ -266,7 +266,12 @@ def _places(devices: Sequence[Any] | None, config: TrainConfig) -> _Places:
     return _Places(None, data_mesh(devices))
 
 
-def _check_arguments(loss: Any, config: Any, network: Network, params: Params, validation: Dataset) -> None:
+def _checked(
+    loss: Any, config: Any, network: Network, params: Params, validation: Dataset | None
+) -> TrainConfig:
+    """The settings, or their defaults, after a check of all arguments."""
+    if config is None:
+        config = TrainConfig(selection="last" if validation is None else "best")
     if not callable(loss):
         hint = "Pass one of snnjax.losses, as in loss=losses.cross_entropy_sum"
         fail(f"fit: `loss` must be a function, got {short_repr(loss)}. {hint}.")
@@ -279,6 +284,7 @@ def _check_arguments(loss: Any, config: Any, network: Network, params: Params, v
     elif config.selection == "best":
         hint = 'Hold samples out, or set selection="last"'
         fail(f"fit: `validation` must be a data set to select the best epoch, got None. {hint}.")
+    return config
 
 
 def _steps_per_epoch(datasets: Prepared, progress: Progress, config: TrainConfig, network: Network) -> int:

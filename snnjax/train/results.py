@@ -81,8 +81,8 @@ _NOTES = {
     "SLAYER, whose network of dense layers reaches 94 %. 100 recordings have a standard error of about 2 points. "
     "Folds: each tests on a tenth of the 1,100, and fold n has seed n. The settings were chosen with seed 0 on 199 of "
     "the 1,000, which were not trained on for that; folds test on these as well. The residual network has the settings "
-    "of its digits. On the 199 (seed 0, last of 30 epochs) it is right for 94.5 %, that without norms and blocks for "
-    "96.0 %: 1,000 recordings do not reward its depth, 8,000 digits do.",
+    "of its digits. On the 199 (seed 0, last of 30 epochs) it classifies 94.5 % correctly, the one without norms "
+    "and blocks 96.0 %: 1,000 recordings do not reward its depth, 8,000 digits do.",
     "cifar10": "10,000 test images, encoded as JPEG: not the published ones bit for bit, so accuracies may differ by "
     "some tenths of a point. Pixels are the currents of four steps; training images are shifted by up to four pixels "
     "and mirrored. A tenth of the 50,000 training images is for validation. Surrogate, learning rate and second "

@@ -112,7 +112,34 @@ def test_read_aedat_refuses(path, content, message):
     )
 
 
-@pytest.mark.parametrize("version", ["2.0", "4.0"])
+@given(EVENTS)
+def test_read_aedat_2_round_trip(path, events):
+    """Columns count from the right, rows from the bottom, and bit 0 is 0 for the polarity on."""
+    words = [((127 - y) << 8 | (127 - x) << 1 | 1 - p, t) for x, y, p, t in events]
+    words.insert(len(words) // 2, (1 << 15, 7))  # none of a pixel
+    body = b"".join(struct.pack(">II", *word) for word in words)
+    path.write_bytes(b"#!AER-DAT2.0\r\n# created by jAER\r\n" + body)
+    read = read_aedat(path)
+    assert list(zip(read.x, read.y, read.polarity, read.times, strict=True)) == events
+
+
+@pytest.mark.parametrize(
+    "body, message",
+    [
+        (bytes(12), "have events of 8 bytes, got 12 bytes at offset 14"),
+        (bytes([0, 1, *bytes(6)]), "hold events of 128 x 128 pixels of a DVS128, got address 0x10000"),
+    ],
+)
+def test_read_aedat_2_refuses(path, body, message):
+    path.write_bytes(b"#!AER-DAT2.0\r\n" + body)
+    with pytest.raises(ValueError) as caught:
+        read_aedat(path)
+    assert str(caught.value) == (
+        f"read_aedat: `path` must {message} in {str(path)!r}. Download or extract the file again."
+    )
+
+
+@pytest.mark.parametrize("version", ["1.0", "4.0"])
 def test_read_aedat_names_another_version(path, version):
     path.write_bytes(f"#!AER-DAT{version}\r\n".encode())
     text = (

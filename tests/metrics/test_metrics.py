@@ -66,6 +66,22 @@ def test_accuracy_of_steps_is_the_share_of_all_labels() -> None:
     assert metrics.accuracy(OUTPUTS, labels, lengths=jnp.array([0, 0]), decoder="steps") == 0
 
 
+def test_confusion_counts_labels_by_prediction_and_its_diagonal_is_the_accuracy() -> None:
+    matrix = metrics.confusion(OUTPUTS, jnp.array([1, 0]))
+    np.testing.assert_array_equal(matrix, [[0, 0, 1], [0, 1, 0], [0, 0, 0]])
+    np.testing.assert_array_equal(metrics.class_accuracy(matrix), [0, 1, np.nan])
+    rng = np.random.default_rng(0)
+    outputs = jnp.asarray(rng.random((4, 30, 5)), jnp.float32)
+    for decoder, shape in (("sum", (30,)), ("max", (30,)), ("steps", (4, 30))):
+        least = -1 if decoder == "steps" else 0
+        labels = jnp.asarray(rng.integers(least, 5, shape))
+        options: Any = {"lengths": jnp.asarray(rng.integers(1, 5, 30)), "decoder": decoder}
+        matrix = metrics.confusion(outputs, labels, **options)
+        assert matrix.dtype == jnp.int32
+        accuracy = metrics.accuracy(outputs, labels, **options)
+        np.testing.assert_allclose(jnp.trace(matrix) / matrix.sum(), accuracy, rtol=1e-6)
+
+
 def test_mean_activity_and_activation_sparsity_weigh_layers_differently() -> None:
     activity = [jnp.full((2, 6), 0.5), jnp.zeros((2, 2))]
     np.testing.assert_array_equal(metrics.mean_activity(activity), [0.5, 0.0])
@@ -352,6 +368,8 @@ def test_static_metrics_count_arrays() -> None:
 ONES = jnp.ones((2, 2))
 CHAIN = network(3, [layer(2)], leaky_readout(1))
 REFUSED = {
+    "class_accuracy: `confusion` must have shape [classes, classes], got [2, 3]. "
+    "Pass what metrics.confusion returns.": lambda: metrics.class_accuracy(jnp.zeros((2, 3), int)),
     "accuracy: `outputs` must hold at least one step, got none. "
     "Run the network for at least one step.": lambda: metrics.accuracy(jnp.zeros((0, 1, 2)), jnp.array([0])),
     "predictions: `weights` must be None for the decoder 'max', got some. Leave them out, or decode the sum.": lambda: (

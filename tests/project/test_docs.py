@@ -24,7 +24,10 @@ FAST, MODEL, KERNELS = (
     "xla_ext/ipu_model/README.md",
     "xla_ext/README.md",
 )
-OF_OTHER_KINDS = [f"docs/how_to/{page}.md" for page in ("bfloat16", "capacity_and_thresholds", "gpu", "int8")]
+OF_OTHER_KINDS = [
+    *(f"docs/how_to/{page}.md" for page in ("bfloat16", "capacity_and_thresholds", "int8")),
+    "docs/explanation/gpu.md",
+]
 HOMES = {
     r"2312-1024-512-256-10|\bW3\b|700-256 \(recurrent\)-20|\bW2\b": (FAST, KERNELS, *OF_OTHER_KINDS),
     r"[Tt]imes faster|Speed-up over the fastest": (FAST, "docs/how_to/capacity_and_thresholds.md"),
@@ -34,6 +37,8 @@ HOMES = {
     r"--task digits|[Tt]he (demo|first command) takes": ("README.md", "docs/explanation/results.md"),
     r"784-\d+|takes 26 ms": (FAST,),
     r"4,?096 neurons|128-4096-10": ("docs/how_to/few_synapses.md", MODEL),
+    r"\| digits \||--model conv|On the 2,000 test digits": ("docs/explanation/results.md",),
+    r"\bH[12]00\b": ("docs/explanation/gpu.md",),
     r"\bCUBA\b|\bCOBA\b|in Brian2": ("docs/how_to/simulate.md",),
     r"[Pp]ipeline|modelled IPUs (train|\()": ("xla_ext/executor/README.md",),
 }
@@ -86,6 +91,10 @@ def test_commands_exist(page):
     targets = TARGET.findall((ROOT / "Makefile").read_text())
     named = commands((ROOT / page).read_text())
     assert [words for words in named if unknown_command(words, targets, subcommands())] == []
+
+
+def test_front_page_is_short():
+    assert len((ROOT / "README.md").read_text().split()) <= 1200
 
 
 @pytest.mark.parametrize("page", [*PAGES, "README.md", "CONTRIBUTING.md"])

@@ -19,7 +19,7 @@ from safetensors.numpy import load_file
 import snnjax
 from snnjax import losses, train
 from snnjax.data import EventDataset
-from snnjax.train import lock, progress
+from snnjax.train import lock, loop, progress
 from snnjax.train.checkpoint import header_of
 from snnjax.train.progress import after_epoch, as_stored, begin, read_progress, save
 from tests.errors.refusals import refusals
@@ -290,6 +290,13 @@ def test_last_epoch_needs_no_validation_data() -> None:
     assert alone.best_epoch == validated.best_epoch == 2
     assert jax.tree.all(jax.tree.map(np.array_equal, alone.params, validated.params))
     assert "validation_loss" in validated.metrics[0] and "validation_loss" not in alone.metrics[0]
+
+
+def test_settings_may_be_left_out(monkeypatch) -> None:
+    monkeypatch.setattr(loop, "begin", lambda network, params, stats, config: pytest.fail(repr(config)))
+    for options, selection in (({}, "last"), ({"validation": VALIDATION}, "best")):
+        with pytest.raises(pytest.fail.Exception, match=f"selection='{selection}'"):
+            train.fit(NET, first_params(), events(0), loss=losses.cross_entropy_sum, **options)
 
 
 def test_last_epoch_is_the_last_whose_loss_is_finite() -> None:

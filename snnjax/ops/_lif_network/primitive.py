@@ -42,7 +42,7 @@ def _obstacle(operands: Operands) -> str | None:
 
 
 # Any surrogate, reset and second state: the kernels of a GPU are traced from the reference's own steps. They are called
-# unasked where they have been measured (docs/how_to/gpu.md).
+# unasked where they have been measured (docs/explanation/gpu.md).
 GPU_KERNEL = kernel_in_jax(
     functools.partial(forward, loops=KERNELS),
     lambda operands, switches: _obstacle(operands),

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 # Assumptions of the estimate, in nanoseconds. With them it is within 10 % of what was measured on an H200, of training
-# steps in loops of one step (`docs/how_to/gpu.md`): 9.7 ms of W3, 5.6 of W2, 11.4 of adLIF.
+# steps in loops of one step (`docs/explanation/gpu.md`): 9.7 ms of W3, 5.6 of W2, 11.4 of adLIF.
 LAUNCH = 4_000  # of a kernel on its own
 GRAPH, NODE = 4_800, 1_600  # of a CUDA graph, and of a kernel in it
 GRAPH_FROM = 5  # launches of a loop's body, from which on XLA makes it a graph
