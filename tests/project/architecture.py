@@ -120,11 +120,13 @@ BEYOND_THE_MODEL = ('"builders/', '"poplar_kernels/', '"../')
 COMMON_HEADER = re.compile(
     r'<[a-z_]+>|"[a-z_]+\.hpp"|"schema/[a-z_]+\.hpp"|"poplar_kernels/conventions\.hpp"'
 )
-# Those for handlers: XLA's FFI, the error that all C++ throws, and system headers for memory, caches and instructions.
+# Those for handlers: XLA's FFI, the error that all C++ throws, and what says which instructions there are.
 HANDLER_HEADER = re.compile(
-    r'"xla/ffi/api/ffi\.h"|"\.\./error\.hpp"|<sys/(mman|syscall)\.h>|<(malloc|unistd|cpuid)\.h>'
+    r'"xla/ffi/api/ffi\.h"|"\.\./error\.hpp"|<sys/syscall\.h>|<(unistd|cpuid)\.h>'
     r'|"cpu/([a-z]+/)?[a-z_]+\.hpp"'  # `upward_includes` has the order of the folders
 )
+# Those for the file that asks the operating system.
+SYSTEM_HEADER = re.compile(r"<sys/(mman|sysctl)\.h>|<(malloc|unistd|windows)\.h>")
 # Those for files that are compiled once per instruction set.
 KERNEL_HEADER = re.compile(r'<(immintrin|arm_neon)\.h>|"kernels/[a-z_]+\.hpp"|"\.\./kernels\.hpp"')
 
@@ -151,7 +153,7 @@ ELEMENTWISE_HEADER = re.compile(
 # The planner only knows numbers: sizes, and the costs of codelets.
 PLANNER_HEADER = re.compile(r'<[a-z_]+>|"planner/[a-z_]+\.hpp"|"poplar_kernels/[a-z]+/[a-z_]+_cycles\.hpp"')
 PLUGIN_HEADER = re.compile(
-    r'<[a-z_]+>|<poplar/Target\.hpp>|"builders/error\.hpp"|"pjrt/[a-z_/]+\.hpp"|"executor/(executable|plan/plan)\.hpp"'
+    r'<[a-z_]+>|<poplar/Target\.hpp>|"export\.hpp"|"builders/error\.hpp"|"pjrt/[a-z_/]+\.hpp"|"executor/(executable|plan/plan)\.hpp"'
 )
 # The custom operation is built with an SDK: Poplar's headers, and the part of the executor that builds graphs.
 CUSTOM_OP_HEADER = re.compile(
@@ -344,12 +346,12 @@ def compiled_code(path: str, source: str) -> list[str]:
 def foreign_includes(path: str, source: str) -> list[str]:
     """Headers that a file of `xla_ext/cpu` may not include.
 
-    The files that are compiled once per instruction set, `kernels.cpp` and `kernels/`, do not use XLA; only they
-    include each other and the intrinsics.
+    Files that are compiled once per instruction set, `kernels.cpp` and `kernels/`, do not use XLA; only they include
+    each other and the intrinsics. Only `system.cpp` asks the operating system for memory.
     """
     name = path.removeprefix("xla_ext/cpu/")
     is_kernel = name == "kernels.cpp" or name.startswith("kernels/")
-    own = KERNEL_HEADER if is_kernel else HANDLER_HEADER
+    own = KERNEL_HEADER if is_kernel else SYSTEM_HEADER if name == "system.cpp" else HANDLER_HEADER
     return [
         f"{path}:{number}: {header}"
         for number, header in includes(source)
