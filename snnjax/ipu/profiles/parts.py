@@ -49,7 +49,8 @@ _BY_CODELET = {
         LISTS,
     ),  # of the gradients of listed spikes
     **dict.fromkeys(("RowsCurrent", "RowsDots", "RowsGradient", "ReadoutGradient", "StepDots"), WEIGHTS),
-    **dict.fromkeys(("MaskSpikes", "TurnMasks", "ListRows", "GatherGradient", "AnyWord"), WEIGHTS),
+    **dict.fromkeys(("MaskSpikes", "TurnMasks", "ListRows", "AnyWord"), WEIGHTS),
+    **dict.fromkeys(("GatherGradient", "SumShared", "AddShared"), WEIGHTS),
     **dict.fromkeys(("LifScan", "LifGradientScan", "LifRecurrentGradient"), NEURONS),
     **dict.fromkeys(("LifFirstGradient", "LifLastGradient"), NEURONS),
     **dict.fromkeys(("LeakyScan", "LeakyGradientScan"), NEURONS),

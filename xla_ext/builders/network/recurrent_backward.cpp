@@ -177,12 +177,7 @@ class RecurrentBackward {
 
   void addWeights(const Tensor& g_current) {
     const Tensor& to = cotangents_.layers[l_].g_recurrent;
-    if (gathersWeights()) {
-      const Tensor sums = spreadOverGroups(graph_, layer_, to, name("own_weights") + "/sums");
-      pass_.body.add(addGatheredGradient(graph_, plan_, tensors_, l_, true, g_current, sums));
-      if (sums != to) pass_.after.add(Copy(sums, to));
-      return;
-    }
+    if (gathersWeights()) return addGatheredGradient(graph_, plan_, tensors_, l_, true, g_current, to, pass_);
     WeightsGradient weights(graph_, plan_, l_, to, "own_weights");
     const RowsRead own = {.valued = false,
                           .fields =
