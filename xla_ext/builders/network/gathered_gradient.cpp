@@ -147,7 +147,7 @@ class GatheredGradient {
     shared_ = addOfTiles(kShares * (1 + kSharedInputs), "shared");
     shared_bits_ = addOfTiles(std::size_t{words_} * kSharedOfTile, "shared_bits");
     forEachTile(plan_, l_, [&](const LayerTile& at) {
-      const Part part = partOf(layer(), inputs() * columns, at.group);
+      const Part part = ownPart(at);
       if (part.first == part.last) return graph_.setInitialValue(shared_[at.block][at.group], 0U);
       const std::size_t first = part.first / columns, last = part.last / columns;
       addVertex(graph_, set, "snnjax::GatherGradient", at.tile(),
@@ -167,6 +167,12 @@ class GatheredGradient {
     });
   }
 
+  // Where the gradient lies, without the row that no input has.
+  Part ownPart(const LayerTile& at) const {
+    const std::size_t columns = layer().tiles.columns, end = inputs() * columns;
+    const Part part = partOf(layer(), end + columns, at.group);
+    return {std::min(part.first, end), std::min(part.last, end)};
+  }
   // A quarter of what a worker has to add up if all inputs are alike.
   unsigned longest() const {
     const std::size_t workers = std::size_t{kShares} * layer().sample_groups.size();
@@ -205,7 +211,7 @@ class GatheredGradient {
                  {"first", first % kBits},
                  {"rows", at.rows()},
                  {"neurons", static_cast<unsigned>(columns)}});
-      const Part part = partOf(layer(), inputs() * columns, at.group);
+      const Part part = ownPart(at);
       if (part.first == part.last) return;
       addVertex(graph_, adds, "snnjax::AddShared", at.tile(),
                 {{"shared", shared_[at.block][at.group]},
