@@ -39,7 +39,7 @@ struct Load {
 bool isInPlace(const Work& work, Choice choice) { return work.neurons % choice.columns == 0; }
 
 bool gathers(const Work& work, const Product& product, Choice choice) {
-  return work.gathers && &product == &work.input && choice.groups > 1;
+  return (&product == &work.input ? work.gathers : work.gathers_own) && choice.groups > 1;
 }
 
 // The same gathered by input: bits of all lists at their homes, turned and listed on all tiles, before; each tile hears
@@ -266,6 +266,9 @@ Work workOf(const NetworkPlan& plan, std::size_t l) {
                .blocks = plan.num_blocks,
                .leaky = is_readout,
                .gathers = !plan.lists[l].valued && plan.blockRows() <= kMaxShortNeurons,
+               // Where all steps run at once, and nobody fires before the first one.
+               .gathers_own =
+                   plan.num_blocks == 1 && !options.first_spikes && plan.blockRows() <= kMaxShortNeurons,
                .learns = options.keeps_record && !(is_readout && is_narrow),
                .scan = is_readout             ? 12.0
                        : options.keeps_record ? 38.0
@@ -329,7 +332,8 @@ Bytes bytesOf(const Work& work, Choice choice) {
 }
 
 PartsPlan planParts(unsigned blocks, unsigned columns, unsigned capacity, unsigned samples) {
-  constexpr double kMessage = 3, kPair = 6, kPart = 36;  // cycles; slots of a pair that is searched; cycles of a part
+  // Cycles; slots of a pair that is searched; cycles of a part, of neurons that read its list and of ranks among others.
+  constexpr double kMessage = 3, kPair = 2.5, kPart = 36, kRankedPart = 54;
   PartsPlan best;
   best.cycles = std::numeric_limits<double>::infinity();
   for (unsigned of_part = blocks; of_part > 0; --of_part) {
@@ -337,7 +341,7 @@ PartsPlan planParts(unsigned blocks, unsigned columns, unsigned capacity, unsign
     if (count > 1 && count * samples > blocks) break;  // tiles of their own
     const double heard = of_part * (columns + kMessage) + of_part * columns / 2.0 * kPair;
     const double ranked = std::ceil(double{1} * capacity / count / kWorkers) * kWorkers * (10 + 3.5 * capacity);
-    const double cycles = heard + count * (2 * slots + 2 * kMessage + kPart) + ranked +
+    const double cycles = heard + count * (2 * slots + 2 * kMessage + kPart + kRankedPart) + ranked +
                           double{1} * samples * count * (slots + kMessage + 1);
     if (cycles < best.cycles) best = {count, of_part, slots, cycles};
   }
