@@ -332,8 +332,8 @@ Bytes bytesOf(const Work& work, Choice choice) {
 }
 
 PartsPlan planParts(unsigned blocks, unsigned columns, unsigned capacity, unsigned samples) {
-  // Cycles; slots of a pair that is searched; cycles of a part, of neurons that read its list and of ranks among others.
-  constexpr double kMessage = 3, kPair = 2.5, kPart = 36, kRankedPart = 54;
+  // Cycles; slots of a pair that is searched, with those of the spikes that it may have; cycles of a part.
+  constexpr double kMessage = 3, kPair = 6, kPart = 36;
   PartsPlan best;
   best.cycles = std::numeric_limits<double>::infinity();
   for (unsigned of_part = blocks; of_part > 0; --of_part) {
@@ -341,7 +341,7 @@ PartsPlan planParts(unsigned blocks, unsigned columns, unsigned capacity, unsign
     if (count > 1 && count * samples > blocks) break;  // tiles of their own
     const double heard = of_part * (columns + kMessage) + of_part * columns / 2.0 * kPair;
     const double ranked = std::ceil(double{1} * capacity / count / kWorkers) * kWorkers * (10 + 3.5 * capacity);
-    const double cycles = heard + count * (2 * slots + 2 * kMessage + kPart + kRankedPart) + ranked +
+    const double cycles = heard + count * (2 * slots + 2 * kMessage + kPart) + ranked +
                           double{1} * samples * count * (slots + kMessage + 1);
     if (cycles < best.cycles) best = {count, of_part, slots, cycles};
   }
