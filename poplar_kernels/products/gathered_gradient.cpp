@@ -143,12 +143,12 @@ class ListRows : public poplar::MultiVertex {
 // the bits of the first of these, whose rows all tiles of the block then share.
 class GatherGradient : public poplar::MultiVertex {
  public:
-  In<unsigned> records;          // [inputs, 1 + words], of ListRows
-  In<float> g_current;           // [rows, neurons]
-  InOut<float> g_weights;        // [inputs, neurons]
-  Out<unsigned> shared;          // [workers, 1 + kSharedInputs]: how many inputs, and which
-  Out<unsigned> shared_bits;     // [words, workers, kSharedInputs]
-  poplar::InOut<unsigned> any;   // becomes 1 if any input is shared; workers write nothing else
+  In<unsigned> records;         // [inputs, 1 + words], of ListRows
+  In<float> g_current;          // [rows, neurons]
+  InOut<float> g_weights;       // [inputs, neurons]
+  Out<unsigned> shared;         // [workers, 1 + kSharedInputs]: how many inputs, and which
+  Out<unsigned> shared_bits;    // [words, workers, kSharedInputs]
+  poplar::InOut<unsigned> any;  // becomes 1 if any input is shared; workers write nothing else
   poplar::Input<unsigned> level;
   unsigned inputs, words, rows, neurons;
   unsigned longest;  // rows of an input that one worker adds up
@@ -206,9 +206,7 @@ class SumShared : public poplar::MultiVertex {
     }
     return true;
   }
-  unsigned count(unsigned tile, unsigned of) const {
-    return shared[(tile * kShares + of) * (1 + kSharedInputs)];
-  }
+  unsigned count(unsigned tile, unsigned of) const { return shared[(tile * kShares + of) * (1 + kSharedInputs)]; }
   Marks marks(unsigned tile, unsigned slot) const {
     return {&shared_bits[tile * words * kSharedOfTile + slot], kSharedOfTile, first, first + rows};
   }
@@ -217,9 +215,9 @@ class SumShared : public poplar::MultiVertex {
 // Adds them up over the groups, at the tile that laid them aside; the next ones are not there yet.
 class AddShared : public poplar::MultiVertex {
  public:
-  In<unsigned> shared;      // [workers, 1 + kSharedInputs]
-  In<float> sums;           // [groups, workers, kSharedInputs, neurons]
-  InOut<float> g_weights;   // [inputs, neurons]
+  In<unsigned> shared;     // [workers, 1 + kSharedInputs]
+  In<float> sums;          // [groups, workers, kSharedInputs, neurons]
+  InOut<float> g_weights;  // [inputs, neurons]
   poplar::Output<unsigned> any;
   unsigned groups, neurons;
 

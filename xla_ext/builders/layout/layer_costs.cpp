@@ -267,8 +267,7 @@ Work workOf(const NetworkPlan& plan, std::size_t l) {
                .leaky = is_readout,
                .gathers = !plan.lists[l].valued && plan.blockRows() <= kMaxShortNeurons,
                // Where all steps run at once, and nobody fires before the first one.
-               .gathers_own =
-                   plan.num_blocks == 1 && !options.first_spikes && plan.blockRows() <= kMaxShortNeurons,
+               .gathers_own = plan.num_blocks == 1 && !options.first_spikes && plan.blockRows() <= kMaxShortNeurons,
                .learns = options.keeps_record && !(is_readout && is_narrow),
                .scan = is_readout             ? 12.0
                        : options.keeps_record ? 38.0

@@ -182,8 +182,7 @@ class GatheredGradient {
   Tensor addOfTiles(std::size_t elements, const char* what) {
     const std::size_t groups = layer().sample_groups.size();
     const Tensor all = graph_.addVariable(UNSIGNED_INT, {layer().tiles.count, groups, elements}, name(what));
-    forEachTile(plan_, l_,
-                [&](const LayerTile& at) { graph_.setTileMapping(all[at.block][at.group], at.tile()); });
+    forEachTile(plan_, l_, [&](const LayerTile& at) { graph_.setTileMapping(all[at.block][at.group], at.tile()); });
     return all;
   }
 
@@ -199,8 +198,8 @@ class GatheredGradient {
         graph_.addVariable(poplar::FLOAT, {layer().tiles.count, groups, groups * each}, name("shared/sums"));
     forEachTile(plan_, l_, [&](const LayerTile& at) {
       graph_.setTileMapping(partial[at.block][at.group], at.tile());
-      const unsigned first = layer().sample_groups[at.group].first * plan_.block_steps,
-                     word = first / kBits, last = ceilDivide(first + at.rows(), kBits);
+      const unsigned first = layer().sample_groups[at.group].first * plan_.block_steps, word = first / kBits,
+                     last = ceilDivide(first + at.rows(), kBits);
       addVertex(graph_, sums, "snnjax::SumShared", at.tile(),
                 {{"shared", shared_[at.block]},
                  {"shared_bits", shared_bits_[at.block].slice(word * kSharedOfTile, last * kSharedOfTile, 1)},

@@ -114,8 +114,7 @@ poplar::Tensor addHistory(poplar::Graph& graph, const poplar::Type& type, const 
   const poplar::Tensor history = graph.addVariable(type, {elements}, name);
   for (const Home& home : list.homes) graph.setTileMapping(historyOf(plan, width, history, home), home.tile);
   if (plan.paddedSteps() == plan.options.num_steps || width == 0) return history;
-  graph.setInitialValue(inBlocks(plan, list, history, width).slice(plan.options.num_steps, plan.paddedSteps()),
-                        behind);
+  graph.setInitialValue(inBlocks(plan, list, history, width).slice(plan.options.num_steps, plan.paddedSteps()), behind);
   return history;
 }
 

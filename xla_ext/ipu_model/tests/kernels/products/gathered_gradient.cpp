@@ -72,7 +72,8 @@ std::vector<float> gathered(const ipu_model::CodeletLibrary& library, const std:
   Alone gather(library, "snnjax::GatherGradient");
   gather.edge("records", records).edge("g_current", g).edge("g_weights", g_weights);
   gather.edge("shared", std::vector<unsigned>(kShares * (1 + kSharedInputs), 9U));
-  gather.edge("shared_bits", std::vector<unsigned>(kRowWords * kSharedOfTile, 9U)).edge("any", std::vector<unsigned>{0});
+  gather.edge("shared_bits", std::vector<unsigned>(kRowWords * kSharedOfTile, 9U))
+      .edge("any", std::vector<unsigned>{0});
   gather.edge("level", std::vector<unsigned>{level}).state("inputs", kInputs).state("words", kRowWords);
   gather.state("rows", kRows).state("neurons", n).state("longest", kLongest).state("always_adds", false);
   gather.run(n % 4 == 0);
