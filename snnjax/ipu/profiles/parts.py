@@ -20,8 +20,8 @@ READOUT = "readout"
 
 # Names of sets whose vertices do not say what they are for.
 _BY_NAME = {
-    **dict.fromkeys(("zero_rows", "sum_of_groups", "zero_sums", "transposed"), WEIGHTS),
-    **dict.fromkeys(("least", "zero_dropped", "sum_dropped", "sum_of_blocks", "zero_dots"), LISTS),
+    **dict.fromkeys(("sum_of_groups", "transposed"), WEIGHTS),
+    **dict.fromkeys(("sum_dropped", "sum_of_blocks"), LISTS),
     **dict.fromkeys(
         ("zeros", "over_batch"), NEURONS
     ),  # cotangents of states; gradients of biases and constants
