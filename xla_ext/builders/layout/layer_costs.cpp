@@ -206,6 +206,10 @@ Bytes bytesOf(const Work& work, const Product& product, Choice choice, bool in_l
   if (gathers(work, product, choice) && work.learns && !choice.gradient_on_unit) {
     const double own_rows = double{1} * work.batch * work.block_steps;
     bytes.kept += in_place ? matrix * kWord / choice.groups : 0;
+    // Bits and sums of shared inputs, and the code of their messages.
+    constexpr double kSharedCode = 100;
+    bytes.kept +=
+        kSharedOfTile * kWord * (own_rows / 32 + choice.groups * choice.columns) + kSharedCode * choice.groups;
     bytes.buffer = std::max(
         bytes.buffer, own_rows * choice.columns * kWord + product.inputs / choice.groups * (1 + own_rows / 32) * kWord);
   } else if (choice.groups > 1 && work.learns && !choice.gradient_on_unit) {
