@@ -42,6 +42,7 @@ demo-ipu: kernels  ## train it for an epoch on a modelled IPU, and estimate the 
 test: .venv/ready  ## every check: linter, types, tests, doctests, notebooks, fuzz
 	@$(MAKE) --no-print-directory --jobs 2 lint types $(if $(LIBRARY),fuzz-short build/release)  # keeps two cores busy
 	@$(if $(LIBRARY),$(MAKE) --no-print-directory ipu-model)
+	@$(if $(wildcard .venv/cross-compile),$(MAKE) --no-print-directory kernels-macos)
 	$(BIN)/python -m pytest $(PYTEST)
 
 .PHONY: lint
@@ -55,6 +56,7 @@ lint: .venv/ready  ## linter and formatters, without changing a file
 .PHONY: types
 types: .venv/ready  ## static types
 	$(BIN)/pyright --pythonpath $(BIN)/python
+	$(BIN)/pyright --pythonpath $(BIN)/python --pythonplatform Windows snnjax  # which lacks most of what is not portable
 
 .PHONY: messages
 messages: .venv/ready  ## list every error message of the library
@@ -71,7 +73,7 @@ kernels: build/release  ## compile the CPU kernels and the IPU Model (the first 
 kernels-asan: build/asan  # with the address and the undefined-behaviour sanitizer, in build/asan/
 kernels-tsan: build/tsan  # with the thread sanitizer, in build/tsan/
 
-PRESETS := release asan tsan ipu-model-asan ipu-model-tsan aarch64
+PRESETS := release asan tsan ipu-model-asan ipu-model-tsan aarch64 macos windows
 .PHONY: $(PRESETS:%=build/%)
 $(PRESETS:%=build/%): .venv/ready
 	$(BIN)/cmake -S xla_ext --preset $(@F) -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja \
@@ -98,6 +100,18 @@ calibrate: build/release  ## compare predictions of the IPU Model with measureme
 .PHONY: kernels-aarch64 cross-compiler
 kernels-aarch64: build/aarch64  ## build the CPU kernels for aarch64 (NEON), and test them under emulation
 	$(BIN)/ctest --test-dir $< $(CTEST)
+
+# Clang and the headers of the other systems come with the package `ziglang`. What it makes is looked at, and runs nowhere here.
+.PHONY: kernels-macos kernels-windows
+kernels-macos: ONLY := _cpu_kernels
+kernels-macos: build/macos  ## compile the CPU kernels for macOS on Apple silicon, as a check
+	$(BIN)/python -m tests.project.exports $</_cpu_kernels.so
+
+kernels-windows: ONLY := _cpu_kernels
+kernels-windows: build/windows  ## the same for Windows
+	$(BIN)/python -m tests.project.exports $</_cpu_kernels.dll
+
+build/macos build/windows: .venv/cross-compile
 
 build/aarch64: cross-compiler
 cross-compiler:
@@ -143,6 +157,19 @@ wheel: .venv/release  ## a manylinux wheel for any Python 3 on this platform, in
 	@echo "Compiling the CPU kernels and the IPU Model: 4 minutes on 2 cores."
 	$(BIN)/python -m build --wheel --outdir build/wheel
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/auditwheel repair --wheel-dir dist build/wheel/*.whl
+
+# Of other systems, by Clang. Their wheels hold the CPU kernels, and not the model, whose codelets are compiled where it runs.
+.PHONY: wheel-aarch64 wheel-macos
+wheel-aarch64: TAG := manylinux_2_28_aarch64
+wheel-macos: TAG := macosx_11_0_arm64
+wheel-aarch64: TOOLCHAIN := manylinux-aarch64
+wheel-macos: TOOLCHAIN := macos
+wheel-aarch64 wheel-macos: .venv/release .venv/cross-compile  ## a wheel for Linux on aarch64, or for Apple silicon, in dist/
+	rm -rf build/$@
+	$(BIN)/python -m build --wheel --outdir build/$@ -Ccmake.define.SNNJAX_IPU_MODEL=false \
+		-Ccmake.define.CMAKE_TOOLCHAIN_FILE=$(abspath xla_ext/toolchains/$(TOOLCHAIN).cmake)
+	$(BIN)/wheel tags --remove --platform-tag $(TAG) build/$@/*.whl
+	mkdir -p dist && mv build/$@/*.whl dist
 
 sdist: .venv/release  ## the sources as a package, in dist/
 	$(BIN)/python -m build --sdist --outdir dist
@@ -207,8 +234,9 @@ profile: .venv/ready $(LIBRARY)  ## the share of each phase of a training step a
 	$(BIN)/python -m tests.benchmarks.profile $(PROFILE)
 
 .PHONY: reproduce
-reproduce: .venv/ready $(LIBRARY)  ## train all shipped tasks over five seeds, and write docs/explanation/results.md (REPRODUCE="--only qtdb", NMNIST=path, SPEECH=path)
-	$(BIN)/python -m tests.benchmarks.trained.reproduce $(if $(NMNIST),--nmnist "$(NMNIST)") $(if $(SPEECH),--speech "$(SPEECH)") $(REPRODUCE)
+reproduce: .venv/ready $(LIBRARY)  ## train all shipped tasks over five seeds, and write docs/explanation/results.md (REPRODUCE="--only qtdb", NMNIST=path, SPEECH=path, CIFAR10=path)
+	$(BIN)/python -m tests.benchmarks.trained.reproduce $(if $(NMNIST),--nmnist "$(NMNIST)") $(if $(SPEECH),--speech "$(SPEECH)") \
+		$(if $(CIFAR10),--cifar10 "$(CIFAR10)") $(REPRODUCE)
 
 .PHONY: clean
 clean:  ## remove the environment, the compiled kernels, caches and out/
@@ -229,8 +257,8 @@ clean:  ## remove the environment, the compiled kernels, caches and out/
 EXTRA = $(BIN)/python -c 'import tomllib; extras = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]; \
 	print(*extras["$(@F)"], sep="\n")' > $@.txt
 
-# What only `make docs` needs, and what only `make wheel`.
-.venv/docs .venv/release: .venv/ready
+# What only `make docs` needs, what only `make wheel`, and what compiles for other systems.
+.venv/docs .venv/release .venv/cross-compile: .venv/ready
 	$(EXTRA)
 	$(BIN)/python -m pip install --quiet --requirement $@.txt
 	@touch $@

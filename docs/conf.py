@@ -128,7 +128,7 @@ def unlink_what_has_no_page(app: Any, name: str, source: list[str]) -> None:
 def pictures(notebook: Path) -> list[tuple[str, bytes]]:
     """The pictures of a notebook, as PNG, each with the heading that it stands under."""
     found, heading = [], ""
-    for cell in json.loads(notebook.read_text())["cells"]:
+    for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
         headings = re.findall(r"^#+ (.+)$", "".join(cell["source"]), re.MULTILINE)
         if cell["cell_type"] == "markdown" and headings:
             heading = headings[-1]

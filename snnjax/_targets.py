@@ -7,6 +7,7 @@ import ctypes
 import functools
 import os
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,11 @@ TARGETS = (
 
 # The path of another build of the library, for instance one with sanitizers.
 _VARIABLE = "SNNJAX_CPU_KERNELS"
-_HINT = "in a clone, build it with `make kernels`; else install snnjax again where there is a C++20 compiler"
+_SUFFIX = ".dll" if sys.platform == "win32" else ".so"
+_HINT = (
+    "in a clone, build it with `make kernels`; else install snnjax again: wheels for Linux (x86-64, aarch64) and macOS "
+    "(arm64) have it, and elsewhere it takes a C++20 compiler"
+)
 
 
 @functools.cache
@@ -86,12 +91,12 @@ def instruction_set() -> str:
 
 
 def _path() -> Path:
-    return Path(os.environ.get(_VARIABLE) or Path(__file__).with_name("_cpu_kernels.so"))
+    return Path(os.environ.get(_VARIABLE) or Path(__file__).with_name("_cpu_kernels").with_suffix(_SUFFIX))
 
 
 def _api_version() -> tuple[int, int]:
     """The FFI version of jaxlib according to its header: (major, minor)."""
-    header = Path(jax.ffi.include_dir(), "xla", "ffi", "api", "c_api.h").read_text()
+    header = Path(jax.ffi.include_dir(), "xla", "ffi", "api", "c_api.h").read_text(encoding="utf-8")
     major, minor = (re.search(rf"#define XLA_FFI_API_{part} (\d+)", header) for part in ("MAJOR", "MINOR"))
     return (int(major[1]), int(minor[1])) if major and minor else (0, 0)
 

@@ -3,12 +3,15 @@
 import contextlib
 import os
 import secrets
+import sys
 from pathlib import Path
 from typing import IO, Any
 
 from snnjax._check import fail
 
 _TOKEN_BYTES = 8
+# Windows locks bytes, not files: this one, which no file has.
+_LOCKED_BYTE = 2**31 - 2
 
 
 def write_atomically(op: str, path: Path | str, content: bytes) -> None:
@@ -38,11 +41,12 @@ def write_atomically(op: str, path: Path | str, content: bytes) -> None:
             actual, hint = f"{str(path)!r} ({error.strerror})", "Make room, or name another folder"
             fail(f"{op}: `path` must be a file that can be written, got {actual}. {hint}.")
         raise
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)  # the rename itself reaches the disk
-    finally:
-        os.close(folder)
+    if sys.platform != "win32":  # which opens no folders
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)  # the rename itself reaches the disk
+        finally:
+            os.close(folder)
 
 
 def remove_partial_files(folder: Path) -> None:
@@ -53,9 +57,11 @@ def remove_partial_files(folder: Path) -> None:
     for partial in folder.glob("." + "[0-9a-f]" * 2 * _TOKEN_BYTES + ".partial"):
         with contextlib.suppress(OSError):
             if partial.lstat().st_size > 0:
-                with open(os.open(partial, os.O_RDWR | os.O_NOFOLLOW)) as stream:
-                    if lock(stream):
-                        partial.unlink()
+                flags = os.O_RDWR if sys.platform == "win32" else os.O_RDWR | os.O_NOFOLLOW
+                with open(os.open(partial, flags), encoding="utf-8") as stream:
+                    is_abandoned = lock(stream)
+                if is_abandoned:  # closed: Windows removes no open file
+                    partial.unlink()
 
 
 def lock(file: IO[Any]) -> bool:
@@ -65,10 +71,18 @@ def lock(file: IO[Any]) -> bool:
 
     Errors: an `OSError` if the file system has no locks.
     """
-    import fcntl  # Windows has none
-
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if sys.platform == "win32":
+            import msvcrt
+
+            # Nobody else can read a locked byte, so it lies behind all that a file may say.
+            file.seek(_LOCKED_BYTE)
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+            file.seek(0)
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except (BlockingIOError, PermissionError):  # which of the two depends on the file system
         return False
     return True

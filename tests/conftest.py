@@ -1,11 +1,15 @@
 """The configuration of all tests: strict JAX, checked annotations, four CPUs, four IPUs, reproducible hypothesis."""
 
+import atexit
 import contextlib
 import ctypes
 import gc
+import mmap
 import os
 import platform
-import resource
+import shutil
+import sys
+import tempfile
 import unittest.mock
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +23,12 @@ os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {FLAGS}".strip()
 # Programs, also those that tests start, compile in about half the time, and run slower; kernels and plans are those of
 # users.
 os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"
+# What one process has compiled, no other compiles again: neither the other worker, nor programs that tests start.
+if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = COMPILED = tempfile.mkdtemp(prefix="snnjax-compiled-")
+    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+    os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
+    atexit.register(shutil.rmtree, COMPILED, ignore_errors=True)
 # Pictures are written to files; no test needs a window.
 os.environ["MPLBACKEND"] = "agg"
 
@@ -82,7 +92,10 @@ def pytest_runtest_teardown() -> None:
 
     Nearly all of it is what XLA and LLVM needed while they compiled, freed with the programs and kept by the allocator.
     """
-    held = int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+    statistics = Path("/proc/self/statm")
+    if not statistics.exists():  # macOS and Windows do not say
+        return
+    held = int(statistics.read_text(encoding="utf-8").split()[1]) * mmap.PAGESIZE
     if held > 0.7 * MOST_MEMORY:
         jax.clear_caches()
         gc.collect()
@@ -94,8 +107,13 @@ def pytest_runtest_teardown() -> None:
 def memory_stays_small() -> Iterator[None]:
     """No worker of the suite, and no program that it starts, has needed more than a laptop has."""
     yield
+    if sys.platform == "win32":  # does not say
+        return
+    import resource
+
+    unit = 1 if sys.platform == "darwin" else 1024  # bytes
     for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN):
-        assert resource.getrusage(who).ru_maxrss * 1024 < MOST_MEMORY
+        assert resource.getrusage(who).ru_maxrss * unit < MOST_MEMORY
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -324,13 +324,16 @@ def test_options_change_the_settings_of_the_task() -> None:
     assert settings == replace(expected, hidden=(5, 4), training=training)
     settings = _train.settings_of(cli.command_line().parse_args(["train", "--dense"]))
     assert settings == replace(expected, capacity=None)
+    # the second threshold of the task goes with its lists
+    settings = _train.settings_of(cli.command_line().parse_args(["train", "--task", "cifar10", "--dense"]))
+    assert settings.capacity is None and settings.training.second_threshold is None
 
 
 def test_model_of_a_resumed_run_is_its_own_or_differs(monkeypatch) -> None:
     """Other settings than those of the checkpoint are refused, so another model must never yield the same ones."""
     models = {}
     for task in _train.TASK_NAMES:
-        for model in ("dense", "conv", "residual", "small", "delayed"):
+        for model in ("dense", "conv", "residual", "small", "delayed", "vgg", "sew", "spikformer"):
             with contextlib.suppress(ValueError):
                 models[task, model] = train.task_settings(task, model)
     assert len(models) > len(_train.TASK_NAMES) + 5
@@ -378,7 +381,7 @@ FAILURES = {
     ),
     "bound without a penalty": (
         ["train", "--rule", "eprop", "--activity-bound", "0.02"],
-        "train: `activity_bound` must come with a penalty, got 0.02 with a strength of 0, as online rules have it. "
+        "train: `activity_bound` must come with a penalty, got 0.02 with a strength of 0. "
         "Add --activity-strength 1, or omit it.",
     ),
     "share of data with a validation part": (
@@ -425,7 +428,7 @@ def test_new_writes_a_script_that_trains(tmp_path, capsys, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert cli.main(["new", "my_task"]) == 0
     assert capsys.readouterr().out == "wrote my_task.py; run it with: python my_task.py\n"
-    script = Path("my_task.py").read_text().replace("epochs=10", "epochs=2")
+    script = Path("my_task.py").read_text(encoding="utf-8").replace("epochs=10", "epochs=2")
     with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
         exec(compile(script, "my_task.py", "exec"), {"__name__": "__main__"})
     assert re.search(r"^test accuracy \d+\.\d %, 8707 parameters$", capsys.readouterr().out, re.MULTILINE)
@@ -443,7 +446,12 @@ def test_help_of_train_lists_the_defaults_of_every_task(capsys) -> None:
     lines = capsys.readouterr().out.splitlines()
     for name, settings in train.TASKS.items():
         training = settings.training
-        numbers = [*settings.hidden, settings.capacity or "--dense", training.epochs, training.batch_size]
+        numbers = [
+            *(settings.hidden or [settings.model]),
+            settings.capacity or "--dense",
+            training.epochs,
+            training.batch_size,
+        ]
         numbers += [training.learning_rate, training.activity_bound]
         assert [name, *map(str, numbers)] in [line.split() for line in lines]
 

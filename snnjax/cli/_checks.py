@@ -36,7 +36,7 @@ def check_meant(options: argparse.Namespace, settings: Any) -> None:
     """Options without effect: a bound without a penalty, and a share of data that have their own validation part."""
     bound, share = options.activity_bound, options.validation_share
     if bound is not None and options.activity_strength is None and settings.training.penalty_weight == 0:
-        actual = f"{bound:g} with a strength of 0, as online rules have it"
+        actual = f"{bound:g} with a strength of 0"
         fail(
             f"train: `activity_bound` must come with a penalty, got {actual}. Add --activity-strength 1, or omit it."
         )

@@ -31,7 +31,7 @@ def table() -> str:
 
 
 def _row(name: str, settings: Any) -> tuple[str, ...]:
-    training, hidden = settings.training, " ".join(map(str, settings.hidden))
+    training, hidden = settings.training, settings.model or " ".join(map(str, settings.hidden))
     capacity = "--dense" if settings.capacity is None else f"{settings.capacity:g}"
     numbers = (training.learning_rate, training.activity_bound)
     return (

@@ -23,7 +23,7 @@ def _info(options: argparse.Namespace) -> int:
     from snnjax import _dispatch, train
     from snnjax.train.progress import CHECKPOINT
 
-    for package in ("snnjax", "jax", "jaxlib", "numpy", "optax", "matplotlib", "tqdm", "h5py"):
+    for package in ("snnjax", "jax", "jaxlib", "numpy", "optax", "matplotlib", "tqdm", "h5py", "pillow"):
         try:
             say(f"{package:<12}{version(package)}\n")
         except PackageNotFoundError:

@@ -20,9 +20,9 @@ def _new(options: argparse.Namespace) -> int:
         fail(f"new: `name` must be a word of letters, digits and _, got {path.stem!r}. Try my_task.")
     if not path.parent.is_dir():
         fail(f"new: `name` must be in a folder that exists, got {str(path)!r}. Make the folder first.")
-    text = files("snnjax.cli").joinpath("script.txt").read_text().replace("TASK", path.stem)
+    text = files("snnjax.cli").joinpath("script.txt").read_text(encoding="utf-8").replace("TASK", path.stem)
     try:
-        with path.open("x") as file:
+        with path.open("x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
         fail(f"new: `name` must be that of a new file, got {str(path)!r}, which exists. Choose another name.")

@@ -33,6 +33,7 @@ TASK_NAMES = (
     "fashion",
     "nmnist",
     "speech",
+    "cifar10",
     "shd",
     "ssc",
     "dvs-gesture",
@@ -40,7 +41,7 @@ TASK_NAMES = (
 # The settings by which models differ, but for those that have an option of their own.
 _OF_MODEL = (
     *("convolutions", "residual_blocks", "neuron", "neuron_options", "recurrent", "max_delay", "delay_per"),
-    *("num_steps", "downsample"),
+    *("num_steps", "downsample", "model", "model_options"),
 )
 # Number of test samples for the overview of the layers; the first of them is also drawn in full.
 _DRAWN_SAMPLES = 32
@@ -56,9 +57,10 @@ def add_options(parser: Parser) -> None:
     )
     parser.add_argument(
         "--model",
-        choices=("dense", "conv", "residual", "small", "delayed"),
+        choices=("dense", "conv", "residual", "small", "delayed", "vgg", "sew", "spikformer"),
         help="dense layers, convolutions (camera tasks), with norms in residual blocks (digits, nmnist), fewer "
-        "parameters (speech), or learned delays (speech); default: dense or as resumed",
+        "parameters (speech), learned delays (speech), or a whole network (cifar10): vgg, sew (a residual network) or "
+        "spikformer; default: that of the task or as resumed",
     )
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder of the run (default: out)")
     add_data(parser)
@@ -216,7 +218,7 @@ def settings_of(options: argparse.Namespace) -> Any:
     if options.resume:
         settings = TaskSettings.from_header(read_run(options.out / CHECKPOINT))
     else:
-        settings = task_settings(options.task or "digits", options.model or "dense")
+        settings = task_settings(options.task or "digits", options.model)
     names = ("epochs", "batch_size", "learning_rate", "seed", "rule", "selection", "second_threshold")
     names += ("activity_bound", "activity_strength")
     given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
@@ -231,6 +233,9 @@ def settings_of(options: argparse.Namespace) -> Any:
         changes["hidden"] = tuple(options.hidden)
     if options.capacity is not None or options.dense:
         changes["capacity"] = options.capacity
+    if options.dense:  # the second threshold of the task goes with its lists
+        given = {"second_threshold": None} | given
+        changes["training"] = replace(settings.training, **given)
     names = ("samples", "fold", "validation_share")
     changes |= {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     settings = replace(settings, **changes)

@@ -6,6 +6,9 @@ from snnjax.data.augment import Augmentation as Augmentation
 from snnjax.data.augment import augment_images as augment_images
 from snnjax.data.camera_augment import CameraAugmentation as CameraAugmentation
 from snnjax.data.camera_augment import augment_camera_events as augment_camera_events
+from snnjax.data.cifar import load_cifar10 as load_cifar10
+from snnjax.data.crops import CropAugmentation as CropAugmentation
+from snnjax.data.crops import crop_images as crop_images
 from snnjax.data.datasets import Batch as Batch
 from snnjax.data.datasets import EventDataset as EventDataset
 from snnjax.data.datasets import ImageDataset as ImageDataset

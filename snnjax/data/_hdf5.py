@@ -17,6 +17,7 @@ import signal
 import struct
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
@@ -40,16 +41,36 @@ def read_blocks(path: Path, what: str = "samples") -> Iterator[dict[str, np.ndar
     """
     # Use the import path of this process; "-P" excludes the script's own folder from it.
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    command = [sys.executable, "-P", _hdf5_child.__file__, str(path), str(TIME_LIMIT), what]
+    command = [sys.executable, "-P", _hdf5_child.__file__, str(path), what]
     null, pipe = subprocess.DEVNULL, subprocess.PIPE
     with subprocess.Popen(command, env=environment, stdin=null, stdout=pipe, stderr=null) as child:
         assert child.stdout is not None
+        is_late = threading.Event()
+        blocks = receive_blocks(child.stdout)
         try:
-            yield from receive_blocks(child.stdout)
+            while (block := _next(blocks, child, is_late)) is not None:
+                yield block
         except EOFError:
-            raise ValueError(_how_it_ended(child.wait())) from None
+            raise ValueError(_how_it_ended(child.wait(), is_late.is_set())) from None
         finally:
             child.kill()
+
+
+def _next(
+    blocks: Iterator[dict[str, np.ndarray]], child: subprocess.Popen[bytes], is_late: threading.Event
+) -> dict[str, np.ndarray] | None:
+    """The next block, None after the last one; the child is killed if it takes longer than `TIME_LIMIT`."""
+
+    def kill() -> None:
+        is_late.set()
+        child.kill()
+
+    timer = threading.Timer(TIME_LIMIT, kill)
+    timer.start()
+    try:
+        return next(blocks, None)
+    finally:
+        timer.cancel()
 
 
 def receive_blocks(stream: IO[bytes]) -> Iterator[dict[str, np.ndarray]]:
@@ -68,8 +89,8 @@ def receive_blocks(stream: IO[bytes]) -> Iterator[dict[str, np.ndarray]]:
         yield arrays
 
 
-def _how_it_ended(status: int) -> str:
-    if status == -signal.SIGALRM:
+def _how_it_ended(status: int, is_late: bool) -> str:
+    if is_late:
         return f"no answer from the HDF5 library within {TIME_LIMIT} s"
     if status < 0:
         return f"a crash of the HDF5 library ({signal.Signals(-status).name})"

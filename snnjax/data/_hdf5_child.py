@@ -7,7 +7,6 @@ or the text `error`; the last message is empty.
 
 import io
 import os
-import signal
 import struct
 import sys
 from collections.abc import Iterator
@@ -30,13 +29,13 @@ _MOST_MEMORY = 4 * _MOST_BYTES
 _MAX_DEPTH, _MAX_ARRAYS = 64, 100_000
 
 
-def send_blocks(path: str, stream: IO[bytes], time_limit: int, what: str = "samples") -> None:
-    """Write the samples of the file at `path` to `stream`; the process is killed after waiting `time_limit` seconds.
+def send_blocks(path: str, stream: IO[bytes], what: str = "samples") -> None:
+    """Write the samples of the file at `path` to `stream`.
 
-    A `time_limit` of 0 means none. `what` is "samples", or "arrays" for everything in a file, in one block.
+    `what` is "samples", or "arrays" for everything in a file, in one block.
     """
     try:
-        for block in (_blocks if what == "samples" else _all_arrays)(path, time_limit):
+        for block in (_blocks if what == "samples" else _all_arrays)(path):
             _send(stream, block)
         _send(stream, {})
     except (
@@ -45,12 +44,10 @@ def send_blocks(path: str, stream: IO[bytes], time_limit: int, what: str = "samp
         _send(stream, {"error": np.array(f"{type(error).__name__}: {error}")})
 
 
-def _blocks(path: str, time_limit: int) -> Iterator[dict[str, np.ndarray]]:
+def _blocks(path: str) -> Iterator[dict[str, np.ndarray]]:
     """Times, units (concatenated over samples, with the count of each) and labels of some samples at a time."""
     import h5py
 
-    # SIGALRM ends a process anywhere, even in compiled code, so a slow consumer does not block the child.
-    signal.alarm(time_limit)
     with h5py.File(path, "r") as file:
         parts: Any = file
         times, units, labels = (parts[name] for name in ("spikes/times", "spikes/units", "labels"))
@@ -68,10 +65,7 @@ def _blocks(path: str, time_limit: int) -> Iterator[dict[str, np.ndarray]]:
             size -= arrays["times"].nbytes + arrays["units"].nbytes
             if size < 0:
                 raise ValueError("longer arrays than the file holds")
-            signal.alarm(0)
             yield arrays
-            signal.alarm(time_limit)
-    signal.alarm(0)
 
 
 def _joined(name: str, samples: Any) -> dict[str, np.ndarray]:
@@ -79,11 +73,10 @@ def _joined(name: str, samples: Any) -> dict[str, np.ndarray]:
     return {name: np.concatenate(arrays), f"{name}_counts": np.array([array.size for array in arrays])}
 
 
-def _all_arrays(path: str, time_limit: int) -> Iterator[dict[str, np.ndarray]]:
+def _all_arrays(path: str) -> Iterator[dict[str, np.ndarray]]:
     """The names of all arrays, and the arrays by the index of their name."""
     import h5py
 
-    signal.alarm(time_limit)
     names: list[str] = []
     arrays: dict[str, np.ndarray] = {}
     room = min(_MAX_RATIO * Path(path).stat().st_size + _ALLOWANCE, _MOST_BYTES)
@@ -97,7 +90,6 @@ def _all_arrays(path: str, time_limit: int) -> Iterator[dict[str, np.ndarray]]:
                 )
             arrays[str(len(names))] = _plain(name, dataset[()])
             names.append(name)
-    signal.alarm(0)
     yield {"names": np.array(names, str), **arrays}
 
 
@@ -142,10 +134,10 @@ def _send(stream: IO[bytes], arrays: dict[str, np.ndarray]) -> None:
 def limit_memory() -> None:
     """Let this process take `_MOST_MEMORY` more than it has, where the system says how much that is."""
     statistics = Path("/proc/self/statm")
-    if statistics.exists():
-        import resource  # not on Windows
+    if sys.platform != "win32" and statistics.exists():
+        import resource
 
-        used = int(statistics.read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+        used = int(statistics.read_text(encoding="utf-8").split()[0]) * os.sysconf("SC_PAGE_SIZE")
         _, most = resource.getrlimit(resource.RLIMIT_AS)
         limit = used + _MOST_MEMORY
         resource.setrlimit(resource.RLIMIT_AS, (limit if most < 0 else min(limit, most), most))
@@ -153,4 +145,4 @@ def limit_memory() -> None:
 
 if __name__ == "__main__":
     limit_memory()
-    send_blocks(sys.argv[1], sys.stdout.buffer, int(sys.argv[2]), *sys.argv[3:])
+    send_blocks(sys.argv[1], sys.stdout.buffer, *sys.argv[2:])

@@ -37,6 +37,11 @@ _CONSTANTS = {
 _VALUES = {
     *("INT", "LONG", "LONG1", "LONG4", "BININT", "BININT1", "BININT2", "FLOAT", "BINFLOAT"),
     *("UNICODE", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8", "SHORT_BINBYTES", "BINBYTES", "BINBYTES8"),
+    *(
+        "STRING",
+        "BINSTRING",
+        "SHORT_BINSTRING",
+    ),  # of Python 2: bytes, which arrive as the text of their numbers
 }
 _IGNORED = {"PROTO", "FRAME", "STOP"}
 _TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
@@ -182,6 +187,7 @@ def _give_state(of: Any, state: State) -> None:
     if not isinstance(of, PickledArray) or len(state) != 5:
         raise ValueError("a pickle with the state of no array")
     _, shape, dtype, transposed, content = state
+    content = content.encode("latin1") if isinstance(content, str) else content
     good = isinstance(shape, tuple) and all(type(length) is int and length >= 0 for length in shape)
     if not good or not isinstance(dtype, PickledDtype) or not isinstance(content, bytes | list):
         raise ValueError("a pickle with an array of another state")

@@ -254,7 +254,7 @@ class SeriesDataset:
 
 @dataclass(frozen=True)
 class ImageDataset:
-    """Grey-scale images, for an encoder or for the simulated event camera (`saccade_events`).
+    """Images, grey for an encoder or for the simulated event camera (`saccade_events`), or in colour.
 
     Errors: arrays do not match, or labels are outside ``[0, num_classes)``.
 
@@ -265,12 +265,13 @@ class ImageDataset:
         ((2, 784), 1.0)
     """
 
-    images: np.ndarray  # [samples, height, width] uint8, 255 is white
+    images: np.ndarray  # uint8 [samples, height, width], 255 is white, or [samples, height, width, channels]
     labels: np.ndarray  # [samples] integer
     num_classes: int
 
     def __post_init__(self) -> None:
-        _check_shape("ImageDataset", "images", self.images, 3)
+        check_array("ImageDataset", "images", self.images)
+        _check_shape("ImageDataset", "images", self.images, 4 if self.images.ndim == 4 else 3)
         _check_labels("ImageDataset", self.labels, len(self.images), self.num_classes)
         if self.images.dtype != np.uint8:
             dtype = self.images.dtype.name
@@ -287,10 +288,14 @@ class ImageDataset:
         return replace(self, images=self.images[indices], labels=self.labels[indices])
 
     def take(self, indices: Unchecked) -> Batch:
-        """The samples at `indices` as a `Batch` of float32 ``[batch, height * width]`` in [0, 1], for the encoders."""
+        """The samples at `indices` as a `Batch` of float32 in [0, 1], for the encoders.
+
+        They are ``[batch, height * width]``, or ``[batch, height, width, channels]`` in colour.
+        """
         indices = _as_indices("ImageDataset.take", indices)
         images = self.images[indices]
-        pixels = images.reshape(len(images), -1).astype(np.float32) / np.float32(255)
+        flat = images.reshape(len(images), -1) if images.ndim == 3 else images
+        pixels = flat.astype(np.float32) / np.float32(255)
         return Batch(jnp.asarray(pixels), _to_int32(self.labels[indices]), None)
 
 

@@ -61,6 +61,7 @@ def vgg(
     classes: int,
     stages: Sequence[Sequence[int]] = ((64, 64), (128, 128), (256, 256)),
     *,
+    strides: int = 1,
     neuron: Neuron | None = None,
     capacity: int | float | None = None,
 ) -> Network:
@@ -70,6 +71,8 @@ def vgg(
         shape: height, width and channels of the image.
         classes: number of outputs.
         stages: the channels of the layers of each stage.
+        strides: of the first convolution. Above 1 its kernel is twice as long, and its neurons, the most active ones,
+            have no lists.
         neuron: of all layers; None for ``lif(0.5, reset="zero")``.
         capacity: of the spike lists of all layers, as in `snnjax.layer`.
 
@@ -84,8 +87,12 @@ def vgg(
     Reference:
         Simonyan and Zisserman 2015, arXiv:1409.1556.
     """
+    check_integer("models.vgg", "strides", strides, 1)
     style = _style(neuron, capacity)
     items = [[*(style.layer(channels, 3) for channels in stage), max_pool(2)] for stage in stages]
+    if strides > 1:
+        first = conv2d(stages[0][0], 2 * strides, strides=strides, padding=strides // 2, bias=False)
+        items[0][0] = layer(first, style.neuron, norm=batch_norm())
     return network(tuple(shape), [*itertools.chain(*items)], dense(classes))
 
 

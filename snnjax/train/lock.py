@@ -3,6 +3,7 @@
 import contextlib
 import os
 import platform
+import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -58,14 +59,19 @@ def locked(folder: os.PathLike[str] | str) -> Iterator[LockedFolder]:
         try:
             yield own
         finally:
-            (own.path / LOCK).unlink(missing_ok=True)
+            if sys.platform == "win32":
+                file.close()
+            with contextlib.suppress(
+                PermissionError
+            ):  # the next run has opened it, and Windows removes no open file
+                (own.path / LOCK).unlink(missing_ok=True)
 
 
 def _lock_file(folder: Path) -> IO[str]:
     """The lock file of a folder, open and locked."""
     path = folder / LOCK
     while True:
-        file = path.open("a+")
+        file = path.open("a+", encoding="utf-8")
         if not _is_ours(file, folder):
             with file:
                 file.seek(0)

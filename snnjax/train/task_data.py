@@ -13,7 +13,7 @@ from jaxtyping import PRNGKeyArray
 from snnjax import data
 from snnjax._check import fail
 from snnjax.data.datasets import Batch, Dataset
-from snnjax.train import electrocardiograms, gestures
+from snnjax.train import electrocardiograms, gestures, pictures
 from snnjax.train.background import draw_words
 from snnjax.train.tasks import FOLDS, TaskSettings, task_key
 
@@ -22,6 +22,7 @@ FASHION_FOLDER = "/usr/share/datasets/fashion-mnist"
 # Where a user gets the data of the tasks whose data are not in the package.
 _SOURCES = {
     "nmnist": "N-MNIST from doi.org/10.17632/468j46mzdv.1",
+    "cifar10": "CIFAR-10 from www.cs.toronto.edu/~kriz/cifar.html",
     "speech": "github.com/Jakobovski/free-spoken-digit-dataset",
     "dvs-gesture": "DVS-Gesture from ibm.ent.box.com/s/3hiq58ww1pbbjrinh367ykfdf60xsfm8",
     "shd": "shd_train.h5 and shd_test.h5 from zenkelab.org/datasets",
@@ -80,6 +81,8 @@ def load_task(settings: TaskSettings, folder: Path | str | None = None) -> TaskD
     if folder is None:
         actual, where = "got None", _SOURCES[settings.task]
         fail(f"load_task: `folder` must hold the data, {actual}. Download {where}, and pass --data.")
+    if settings.task == "cifar10":
+        return _pictures(settings, folder)
     if settings.task == "speech":
         return _speech(settings, Path(folder))
     if settings.task == "nmnist":
@@ -114,6 +117,23 @@ def _camera_task(settings: TaskSettings, folder: Path | str | None) -> TaskData:
     sample = seen(images.select(slice(_INIT_SAMPLES))).take(slice(None))
     test = seen(test)
     return TaskData(train, seen(validation), test, sample, test.num_neurons, test.num_classes)
+
+
+def _pictures(settings: TaskSettings, path: Path | str) -> TaskData:
+    """Colour images, whose pixels are the currents of every step."""
+    train, test = (_cut(data.load_cifar10(path, split), settings) for split in ("train", "test"))
+    train, validation = _halves(settings, train) if settings.validation_share > 0 else (train, None)
+    key = task_key(settings, 2)
+
+    def seen(images: Dataset) -> Dataset:
+        return pictures.Currents(images, settings.num_steps)
+
+    def varied(epoch: int) -> Dataset:
+        return seen(pictures.varied(key, epoch, train)) if settings.augment else seen(train)
+
+    held_out = None if validation is None else seen(validation)
+    sample = seen(train).take(np.arange(min(_INIT_SAMPLES, len(train))))
+    return TaskData(varied, held_out, seen(test), sample, train.images[0].size, test.num_classes)
 
 
 def _electrocardiograms(settings: TaskSettings) -> TaskData:

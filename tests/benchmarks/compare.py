@@ -91,7 +91,7 @@ def read_results(path: Path) -> Results:
     """Those of an earlier run."""
     if not path.exists():
         refuse("--results", "be a file that a run wrote", str(path), "Write one with `make bench`")
-    return json.loads(path.read_text())
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def measured(results: Results) -> dict[Cell, Ratio]:

@@ -23,7 +23,7 @@ PACKAGES = ("snnjax", "jax", "jaxlib", "numpy", "optax")
 
 def machine() -> dict[str, str]:
     """What the numbers depend on."""
-    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     processor = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), "")
     return {
         "processor": processor or platform.machine(),

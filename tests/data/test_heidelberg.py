@@ -50,7 +50,7 @@ def at_home():
 
     def read_blocks(path):
         with tempfile.TemporaryFile() as stream:
-            _hdf5_child.send_blocks(str(path), stream, 0)
+            _hdf5_child.send_blocks(str(path), stream)
             stream.seek(0)
             yield from _hdf5.receive_blocks(stream)
 
@@ -180,12 +180,30 @@ def test_read_heidelberg_refuses_heaps_that_hold_the_hdf5_library_for_ever(path,
 
 
 def test_time_limit_is_that_of_the_file_not_of_the_reader(path, monkeypatch):
-    alarms = []
-    monkeypatch.setattr(_hdf5_child.signal, "alarm", alarms.append)
-    monkeypatch.setattr(_hdf5_child, "_BLOCK", 2)
-    at_each_block = [alarms[-2:] for _ in _hdf5_child._blocks(str(path), 7)]
-    assert at_each_block == [[7, 0], [7, 0]]  # set while the library works, not while the block is taken
-    assert alarms[-2:] == [7, 0]
+    running = []
+
+    class Timer:
+        def __init__(self, seconds, _):
+            self.seconds = seconds
+
+        def start(self):
+            running.append(self.seconds)
+
+        def cancel(self):
+            running.remove(self.seconds)
+
+    monkeypatch.setattr(_hdf5.threading, "Timer", Timer)
+    receive, waiting = _hdf5.receive_blocks, []
+
+    def received(stream):
+        for block in receive(stream):
+            waiting.append(list(running))
+            yield block
+
+    monkeypatch.setattr(_hdf5, "receive_blocks", received)
+    taken = [list(running) for _ in _hdf5.read_blocks(path)]
+    # It runs while the library is waited for, not while a block is used.
+    assert waiting == [[_hdf5.TIME_LIMIT]] and taken == [[]]
 
 
 def test_read_heidelberg_works_in_a_program_without_a_main_guard(path, tmp_path):

@@ -54,7 +54,7 @@ def here() -> dict[str, np.ndarray]:
 def test_environment_chooses_the_kernels(computed, here, instructions: str) -> None:
     """Rounded sums distinguish them: larger sets fuse multiplication and addition, and AMX adds parts of products."""
     differ = any(here[name].tobytes() != computed[name].tobytes() for name in here)
-    flags = Path("/proc/cpuinfo").read_text()
+    flags = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     larger = {"portable": "fma" in flags, "avx2": "avx512vl" in flags}
     # A system may refuse the tiles of a processor that has them.
     larger["avx512"] = _targets.instruction_set() == "amx"

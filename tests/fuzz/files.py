@@ -174,8 +174,8 @@ class _Forked:
     pipe: str
 
     def __init__(self, command: list[str], **_) -> None:
-        path, time_limit, what = command[3:]
-        self._ask([path, int(time_limit), what, self.pipe])
+        path, what = command[3:]
+        self._ask([path, what, self.pipe])
         self.number, self.status = int(self._answer()), None
         self.stdout = open(self.pipe, "rb")  # noqa: SIM115  (closed with the process)
 

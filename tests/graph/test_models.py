@@ -81,7 +81,7 @@ def test_spikes_are_those_of_spikingjelly_with_its_weights(name: str, mode: str)
 @pytest.mark.parametrize(
     "make",
     [
-        functools.partial(models.vgg, stages=((4,), (8,)), capacity=0.2),
+        functools.partial(models.vgg, stages=((4, 4), (8,)), strides=2, capacity=0.2),
         functools.partial(models.sew_resnet, join="iand"),
         models.ms_resnet,
         functools.partial(models.spikformer, depth=1, width=16, heads=2),
@@ -130,6 +130,9 @@ test_refusals = refusals(
     {
         "models.sew_resnet: `depth` must be 18, 34 or 50, got 20. Choose one of these.": lambda: (
             models.sew_resnet((32, 32, 3), 10, 20)
+        ),
+        "models.vgg: `strides` must be an integer of at least 1, got 0. Pass 1 or more.": lambda: models.vgg(
+            (32, 32, 3), 10, strides=0
         ),
         "models.spikformer: `width` must be a multiple of 8 and of 3 heads, got 64. Choose such a number.": lambda: (
             models.spikformer((32, 32, 3), 10, width=64, heads=3)

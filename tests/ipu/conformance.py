@@ -123,7 +123,7 @@ def _run(command: list[str], folder: Path, environment: dict[str, str], out: Pat
 
 def _lines(out: Path) -> Iterator[tuple[str, str, str]]:
     if out.exists():
-        for line in out.read_text().splitlines():
+        for line in out.read_text(encoding="utf-8").splitlines():
             case, outcome, why = json.loads(line)
             yield case, outcome, why
 

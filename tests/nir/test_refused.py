@@ -311,7 +311,7 @@ def hostile(path: Path, kind: str) -> None:
     nir.write(path, to_nir(network, params_of(network), dt=DT))
     content = path.read_bytes()
     if kind == "text":
-        path.write_text("not HDF5")
+        path.write_text("not HDF5", encoding="utf-8")
     elif kind == "empty":
         path.write_bytes(b"")
     elif kind == "cut":

@@ -8,6 +8,7 @@ import sys
 import tomllib
 
 from snnjax import _targets
+from tests.project import exports
 from tests.project.architecture import ROOT
 
 LIBRARY = ROOT / "snnjax" / "_cpu_kernels.so"
@@ -101,13 +102,7 @@ if shutil.which("g++") and shutil.which("cmake"):  # elsewhere only the referenc
 
     def test_library_shows_its_handlers_alone():
         lines = output("nm", "--dynamic", "--defined-only", str(LIBRARY)).splitlines()
-        assert {line.split()[-1] for line in lines} == {
-            *_targets.TARGETS,
-            *(f"{target}_instantiate" for target in _targets.TARGETS),
-            "snnjax_api_version",
-            "snnjax_instruction_set",
-            "snnjax_schema",
-        }
+        assert {line.split()[-1] for line in lines} == exports.exported()
 
     def test_library_needs_no_cpp_runtime():
         """The machine that runs a wheel may have an older one than the machine that built it."""

@@ -82,7 +82,7 @@ def test_folds_and_their_rule_are_said() -> None:
 
 
 def test_reproduction_takes_the_paths_of_recordings() -> None:
-    options = argparse.Namespace(only=None, nmnist=Path("events.npz"), speech=None)
+    options = argparse.Namespace(only=None, nmnist=Path("events.npz"), speech=None, cifar10=None)
     wanted = reproduce.names(options)
     assert {"nmnist", "nmnist-folds", "digits"} <= set(wanted)
     assert not {"speech", "speech-folds", "spar"} & set(wanted)
@@ -93,6 +93,7 @@ def test_reproduction_takes_the_paths_of_recordings() -> None:
     assert reproduce.asks("nmnist", 3, options) == usual
     assert reproduce.asks("nmnist-folds", 3, options) == [*usual[:6], "--fold", "3", *usual[6:]]
     assert reproduce.asks("qtdb", 1, options) == ["--task", "qtdb", "--seed", "1"]
+    assert list(reproduce.seeds("cifar10", 5)) == [0]  # hours each
     assert reproduce.names(argparse.Namespace(only=["spar"])) == ("spar",)
 
 

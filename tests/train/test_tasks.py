@@ -1,11 +1,14 @@
 """Tasks: parts kept apart, fresh data each epoch, settings that come back from a checkpoint."""
 
+import itertools
 import json
+import shutil
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import chex
 import jax
 import numpy as np
 import pytest
@@ -18,12 +21,14 @@ from snnjax.train import (
     TrainConfig,
     build_network,
     electrocardiograms,
+    fit,
     load_task,
     loss_of,
     task_data,
     task_settings,
     tasks,
 )
+from snnjax.train.progress import CHECKPOINT
 from snnjax.train.step import decoder_of
 from snnjax.train.totals import spiking_nodes
 from tests.data.test_aedat import HEADER, packet
@@ -253,16 +258,69 @@ def test_fashion_is_read_from_the_given_folder(monkeypatch) -> None:
     assert asked == list(zip(folders, ("train", "test", "train", "test"), strict=True))
 
 
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory) -> Path:
+    """Published files of a few images; the number of an image is its first byte."""
+    folder, random = tmp_path_factory.mktemp("cifar"), np.random.default_rng(0)
+    for number, name in enumerate([*(f"data_batch_{n}" for n in range(1, 6)), "test_batch"]):
+        images = random.integers(0, 256, (8, 3073), np.uint8)
+        images[:, 0], images[:, 1] = np.arange(8) % 2, 8 * number + np.arange(8)
+        (folder / f"{name}.bin").write_bytes(images.tobytes())
+    return folder
+
+
+PICTURES = replace(
+    TASKS["cifar10"],
+    model_options={"stages": [[2, 2]], "strides": 8},
+    validation_share=0.2,
+    training=replace(TASKS["cifar10"].training, epochs=2, batch_size=16, selection="last"),
+)
+
+
+def test_pictures_are_currents_of_every_step_and_varied_anew_in_each_epoch(pictures: Path) -> None:
+    calm = load_task(replace(PICTURES, augment=False), pictures)
+    parts = calm.train(0), calm.validation, calm.test
+    numbers = [part.images.images[:, 0, 0, 0].tolist() for part in parts]
+    assert list(map(len, numbers)) == [32, 8, 8] and sorted(itertools.chain(*numbers)) == list(range(48))
+    batch = calm.test.take([3, 5])
+    assert batch.inputs.shape == (4, 2, 32, 32, 3)
+    pixels = calm.test.images.images[[3, 5]] / 255
+    expected = (pixels - [0.4914, 0.4822, 0.4465]) / [0.2470, 0.2435, 0.2616]
+    np.testing.assert_allclose(batch.inputs, np.broadcast_to(expected, batch.inputs.shape), atol=1e-5)
+    first, again, second = (load_task(PICTURES, pictures).train(epoch).images.images for epoch in (0, 0, 1))
+    np.testing.assert_array_equal(first, again)
+    assert np.any(first != second, axis=(1, 2, 3)).mean() > 0.9
+
+
+def test_interrupted_training_on_pictures_goes_on_with_the_same_numbers(pictures: Path, tmp_path) -> None:
+    (tmp_path / "part").mkdir()
+
+    def trained(name: str, **options: Any) -> Any:
+        parts, (loss, _) = load_task(PICTURES, pictures), loss_of(PICTURES)
+        net = build_network(PICTURES, parts.num_inputs, parts.num_classes)
+        options |= {"loss": loss, "config": PICTURES.training, "folder": tmp_path / name}
+        result = fit(net, tasks.init_params(PICTURES, net, parts.sample), parts.train, None, **options)
+        return result.params, result.stats, [line["train_loss"] for line in result.metrics]
+
+    def keep(line: dict[str, Any]) -> None:  # what an interruption in the second epoch leaves
+        if line["epoch"] == 1:
+            shutil.copy(tmp_path / "whole" / CHECKPOINT, tmp_path / "part")
+
+    whole = trained("whole", on_epoch=keep)
+    chex.assert_trees_all_equal(trained("part", resume=True), whole, strict=True)
+
+
 MODELS = [
-    *((task, "dense") for task in sorted(TASKS)),
+    *((task, None) for task in sorted(TASKS)),
     ("digits", "conv"),
     ("nmnist", "residual"),
     ("speech", "delayed"),
+    ("cifar10", "spikformer"),
 ]
 
 
 @pytest.mark.parametrize("task, model", MODELS)
-def test_settings_come_back_from_a_checkpoint(task: str, model: str) -> None:
+def test_settings_come_back_from_a_checkpoint(task: str, model: str | None) -> None:
     settings = task_settings(task, model)
     assert TaskSettings.from_header(json.loads(json.dumps(header_of(settings)))) == settings
 
@@ -317,8 +375,10 @@ REFUSED = {
     },
     "TaskSettings: `neuron_options` must be options of neurons.lif, got delay. Leave it out, or use the "
     "version of snnjax that has it.": lambda: replace(DIGITS, neuron_options={"delay": 1, "reset": "zero"}),
-    "TaskSettings: `task` must be 'digits', 'vowels', 'qtdb', 'spar', 'fashion', 'nmnist', 'speech', 'shd', "
-    "'ssc' or 'dvs-gesture', got 'letters'. Choose one of these.": lambda: replace(DIGITS, task="letters"),
+    "TaskSettings: `task` must be 'digits', 'vowels', 'qtdb', 'spar', 'fashion', 'nmnist', 'speech', 'cifar10', "
+    "'shd', 'ssc' or 'dvs-gesture', got 'letters'. Choose one of these.": lambda: replace(
+        DIGITS, task="letters"
+    ),
     "TaskSettings: `hidden` must hold at least one width, got none. Try (512, 256).": lambda: replace(
         DIGITS, hidden=()
     ),
@@ -340,6 +400,19 @@ REFUSED = {
     ),
     "TaskSettings: `convolutions` must be () for vowels, whose inputs are not images, got ((4, 3, 2),). "
     "Train dense layers on it.": lambda: replace(TASKS["vowels"], convolutions=((4, 3, 2),)),
+    "TaskSettings: `model` must be None for digits, whose inputs are not images in colour, got 'vgg'. "
+    "Leave it out.": lambda: replace(DIGITS, model="vgg"),
+    "TaskSettings: `model` must be 'vgg', 'sew' or 'spikformer', got None. Choose one of these.": lambda: (
+        replace(TASKS["cifar10"], model=None)
+    ),
+    "TaskSettings: `hidden` must be () for cifar10, whose networks have their own layers, got (8,). "
+    "Leave it out.": lambda: replace(TASKS["cifar10"], hidden=(8,)),
+    "TaskSettings: `model_options` must be options of models.sew_resnet, got stages, strides. Leave it out, or use "
+    "the version of snnjax that has it.": lambda: replace(TASKS["cifar10"], model="sew"),
+    "task_settings: `model` must be 'vgg', 'sew' or 'spikformer', got 'dense'. "
+    "Choose one of these.": lambda: task_settings("cifar10", "dense"),
+    "load_task: `folder` must hold the data, got None. Download CIFAR-10 from www.cs.toronto.edu/~kriz/cifar.html, "
+    "and pass --data.": lambda: load_task(TASKS["cifar10"]),
     "task_settings: `model` must be 'dense', got 'conv'. Choose one of these.": lambda: task_settings(
         "shd", "conv"
     ),

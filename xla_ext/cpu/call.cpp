@@ -79,4 +79,4 @@ Types typesOf(schema::Numbers numbers, ffi::DataType floats, Index neurons) {
 }  // namespace snnjax
 
 // What snnjax/_targets.py compares before it registers the handlers.
-extern "C" const char* const snnjax_schema = snnjax::schema::kDigest.data();
+extern "C" SNNJAX_EXPORT const char* const snnjax_schema = snnjax::schema::kDigest.data();

@@ -176,11 +176,11 @@ const ffi::Ffi* runs(const Target& target);
 // The handlers of a target of an op: `target` runs void body(Call<...>&), `target`_instantiate reads the attributes.
 #define SNNJAX_TARGET(target, op, body)                                                                             \
   static constexpr snnjax::Target target##_of{op, snnjax::TargetOf<&(body)>::read, snnjax::TargetOf<&(body)>::run}; \
-  extern "C" XLA_FFI_Error* target##_instantiate(XLA_FFI_CallFrame* frame) {                                        \
+  extern "C" SNNJAX_EXPORT XLA_FFI_Error* target##_instantiate(XLA_FFI_CallFrame* frame) {                          \
     static const auto* const handler = snnjax::readsAttributes(target##_of, frame->api);                            \
     return handler->Call(frame);                                                                                    \
   }                                                                                                                 \
-  extern "C" XLA_FFI_Error* target(XLA_FFI_CallFrame* frame) {                                                      \
+  extern "C" SNNJAX_EXPORT XLA_FFI_Error* target(XLA_FFI_CallFrame* frame) {                                        \
     static const auto* const handler = snnjax::runs(target##_of);                                                   \
     return handler->Call(frame);                                                                                    \
   }                                                                                                                 \

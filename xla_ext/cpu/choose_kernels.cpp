@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "export.hpp"
+
 #if defined(__x86_64__) && defined(__linux__)
 #include <cpuid.h>
 #include <sys/syscall.h>
@@ -95,4 +97,4 @@ const Kernels& kernels() {
 }  // namespace snnjax
 
 // The name of the chosen set, for measurements to report.
-extern "C" const char* snnjax_instruction_set() { return snnjax::kernels().name; }
+extern "C" SNNJAX_EXPORT const char* snnjax_instruction_set() { return snnjax::kernels().name; }

@@ -12,7 +12,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "../error.hpp"
+#include "error.hpp"
+#include "export.hpp"
 #include "kernels.hpp"
 #include "memory.hpp"
 #include "numbers.hpp"

@@ -1,9 +1,5 @@
 #include "memory.hpp"
 
-#if __has_include(<malloc.h>)
-#include <malloc.h>
-#endif
-
 #include <algorithm>
 #include <bit>
 #include <mutex>
@@ -41,7 +37,7 @@ class Spares {
   }
 
   void keep(void* data, std::size_t bytes) noexcept {
-    if (kExactBlocks || bytes > kMostKept) return std::free(data);
+    if (kExactBlocks || bytes > kMostKept) return freeAligned(data);
     Spare* gone = nullptr;  // freed without the lock
     {
       const std::lock_guard lock(mutex_);
@@ -53,7 +49,7 @@ class Spares {
       }
       add(new (data) Spare{bytes, newest_, nullptr});
     }
-    while (gone != nullptr) std::free(std::exchange(gone, gone->older));
+    while (gone != nullptr) freeAligned(std::exchange(gone, gone->older));
   }
 
  private:
@@ -89,14 +85,6 @@ Spares& spares() {
   return all;
 }
 
-// Gives the free pages of the heap back to the system. The compilation of a training step leaves 40 MB of them, which
-// blocks of megabytes cannot use.
-void trimHeap() {
-#if defined(__GLIBC__)
-  malloc_trim(0);
-#endif
-}
-
 }  // namespace
 
 void SpareMemory::GiveBack::operator()(void* data) const { spares().keep(data, bytes); }
@@ -112,6 +100,7 @@ SpareMemory::Block SpareMemory::take(std::size_t bytes) {
   if (data == nullptr) {
     data = allocateAligned(is_huge ? kHugePage : kCacheLine, size);
     if (is_huge) wishHugePages(data, size);
+    // The compilation of a training step leaves 40 MB in the heap, which blocks of megabytes cannot use.
     if (is_huge && spares().doubleBy(size)) trimHeap();
   }
   return Block(data, GiveBack{size});

@@ -4,18 +4,16 @@
 // 0.57 ms a MiB in pages of 4 KiB and 0.05 ms a MiB in pages of 2 MiB (34 MiB, memset, measured 2026).
 #pragma once
 
-#include <sys/mman.h>
-
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <new>
 
 #include "kernels.hpp"
+#include "system.hpp"
 
 namespace snnjax {
 
-inline constexpr std::size_t kHugePage = std::size_t{2} << 20;
 inline constexpr std::size_t kCacheLine = 64;
 
 // Under the address sanitizer blocks end where their contents end, and none is used twice.
@@ -25,18 +23,6 @@ inline constexpr bool kExactBlocks = true;
 inline constexpr bool kExactBlocks = false;
 #endif
 
-// Memory from the heap, aligned to at least a cache line, for std::free.
-inline void* allocateAligned(std::size_t alignment, std::size_t bytes) {
-  void* data = nullptr;
-  if constexpr (kExactBlocks) {
-    if (posix_memalign(&data, alignment, bytes) != 0) data = nullptr;
-  } else {
-    data = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
-  }
-  if (data == nullptr) throw std::bad_alloc();
-  return data;
-}
-
 // Fetches a cache line ahead of its use. The empty instruction counts as an effect: GCC 12 takes functions that only
 // prefetch for ones without any, and drops the calls of them that it does not inline.
 inline void prefetch(const void* address) {
@@ -44,21 +30,10 @@ inline void prefetch(const void* address) {
   asm volatile("");
 }
 
-// Asks for huge pages in memory not written yet; the system may ignore it.
-inline void wishHugePages(void* data, std::size_t bytes) {
-#if defined(MADV_HUGEPAGE)
-  const auto first = (reinterpret_cast<std::uintptr_t>(data) + kHugePage - 1) / kHugePage * kHugePage;
-  const auto end = (reinterpret_cast<std::uintptr_t>(data) + bytes) / kHugePage * kHugePage;
-  if (first < end) madvise(reinterpret_cast<void*>(first), end - first, MADV_HUGEPAGE);
-#else
-  static_cast<void>(data), static_cast<void>(bytes);
-#endif
-}
-
-// The same for memory of another owner, XLA's results, if it is so large that the heap maps and unmaps it by itself: in
-// the heap the wish would outlive the memory, and hold for whatever comes to lie there. From so many bytes on glibc
-// does so always (DEFAULT_MMAP_THRESHOLD_MAX). A training step with results of 50 MiB takes a quarter less core time by
-// it.
+// Asks for huge pages in memory of another owner, XLA's results, if it is so large that the heap maps and unmaps it by
+// itself: in the heap the wish would outlive the memory, and hold for whatever comes to lie there. From so many bytes
+// on glibc does so always (DEFAULT_MMAP_THRESHOLD_MAX). A training step with results of 50 MiB takes a quarter less
+// core time by it.
 inline constexpr std::size_t kOwnMapping = std::size_t{32} << 20;
 inline void wishHugePagesUntilFreed(void* data, std::size_t bytes) {
   if (bytes >= kOwnMapping) wishHugePages(data, bytes);
@@ -92,7 +67,10 @@ class Buffer {
   struct Release {
     std::size_t mapped = 0;  // bytes; 0: from the heap
     void* block = nullptr;   // of the heap, in which the numbers lie
-    void operator()(T* data) const { mapped > 0 ? static_cast<void>(munmap(data, mapped)) : std::free(block); }
+    void operator()(T* data) const {
+      if (mapped > 0) return unmapPages(data, mapped);
+      kExactBlocks ? freeAligned(block) : std::free(block);
+    }
   };
   using Owner = std::unique_ptr<T, Release>;
 
@@ -103,8 +81,7 @@ class Buffer {
       return fromHeap(bytes);
     }
     const std::size_t mapped = (bytes + kHugePage - 1) / kHugePage * kHugePage;
-    void* pages = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (pages == MAP_FAILED) throw std::bad_alloc();
+    void* pages = mapPages(mapped);
     wishHugePages(pages, mapped);
     return Owner(static_cast<T*>(pages), Release{mapped});
   }

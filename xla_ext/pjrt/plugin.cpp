@@ -2,6 +2,7 @@
 #include <iterator>
 #include <string_view>
 
+#include "export.hpp"
 #include "pjrt/arrays/buffer.hpp"
 #include "pjrt/devices/client.hpp"
 #include "pjrt/devices/device.hpp"
@@ -50,7 +51,7 @@ Table makeTable() {
 }  // namespace
 }  // namespace snnjax::pjrt
 
-extern "C" __attribute__((visibility("default"))) const snnjax::pjrt::Api* GetPjrtApi() {
+extern "C" SNNJAX_EXPORT const snnjax::pjrt::Api* GetPjrtApi() {
   static const snnjax::pjrt::Table table = snnjax::pjrt::makeTable();
   return &table.api();
 }

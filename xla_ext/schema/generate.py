@@ -366,6 +366,6 @@ def codelet() -> str:
 
 
 if __name__ == "__main__":
-    Path(sys.argv[2]).write_text(header())
-    Path(sys.argv[3]).write_text(codelet())
-    Path(sys.argv[4]).write_text(neurons())
+    Path(sys.argv[2]).write_text(header(), encoding="utf-8")
+    Path(sys.argv[3]).write_text(codelet(), encoding="utf-8")
+    Path(sys.argv[4]).write_text(neurons(), encoding="utf-8")

@@ -311,12 +311,12 @@ def measure(cells: Sequence[Cell], path: Path) -> None:
         found = measured(cell)
         stored[cell.key] = None if found is None else round(found)
         print(cell.key, stored[cell.key], flush=True)
-        path.write_text(json.dumps(stored, indent=0, sort_keys=True) + "\n")
+        path.write_text(json.dumps(stored, indent=0, sort_keys=True) + "\n", encoding="utf-8")
 
 
 def read(path: Path = STORED) -> dict[str, int | None]:
     """The stored cycles by the key of their cell."""
-    return json.loads(path.read_text()) if path.exists() else {}
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
 @functools.cache

@@ -33,7 +33,7 @@ def seconds_of(program: str) -> float:
 
 def memory_mb(field: str) -> float:
     """`VmRSS`, the memory now, or `VmHWM`, its peak, in MB."""
-    lines = Path("/proc/self/status").read_text().splitlines()
+    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
     kib = next(int(line.split()[1]) for line in lines if line.startswith(f"{field}:"))
     return kib / KIB_PER_MB
 
@@ -42,7 +42,7 @@ def settle() -> bool:
     """Return freed memory, and reset the peak; False if the system does not allow it."""
     ctypes.CDLL(None).malloc_trim(0)
     try:
-        Path("/proc/self/clear_refs").write_text(RESET_PEAK)
+        Path("/proc/self/clear_refs").write_text(RESET_PEAK, encoding="utf-8")
     except OSError:
         return False
     return True

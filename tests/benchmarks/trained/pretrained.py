@@ -21,6 +21,7 @@ DATA = {
     "digits": "8,000 digits of MNIST (LeCun, Cortes, Burges) seen by the simulated camera",
     "qtdb": "QT database of PhysioNet (Laguna et al. 1997), ODC-By 1.0",
     "nmnist": "N-MNIST (Orchard et al. 2015), training recordings 1 to 1000, CC BY-SA 4.0",
+    "cifar10": "CIFAR-10 (Krizhevsky 2009, which states no licence), images as JPEG",
     "speech": "Free Spoken Digit Dataset (Jackson et al.), CC BY-SA 4.0",
 }
 

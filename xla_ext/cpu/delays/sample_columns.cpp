@@ -4,7 +4,6 @@ namespace snnjax {
 namespace {
 
 constexpr Index kColumnBytes = 16 << 10;  // of a group: two stay in a first-level cache
-constexpr Index kTargets = SampleColumns::kTargets;
 
 }  // namespace
 

@@ -79,15 +79,38 @@ inline Ints loadPairs(const std::uint16_t* from) {
   return x;
 }
 
+// Numbers of two vectors: that of each lane comes from `place(lane)`, counted through both. `Counted` stands for
+// std::integer_sequence, which belongs to the standard library.
+template <int... kLane>
+struct Counted {};
+template <int kCount, int... kLane>
+struct Count : Count<kCount - 1, kCount - 1, kLane...> {};
+template <int... kLane>
+struct Count<0, kLane...> {
+  using Type = Counted<kLane...>;
+};
+template <typename Place, int... kLane>
+inline Floats shuffled(Floats a, Floats b, Place, Counted<kLane...>) {
+  return __builtin_shufflevector(a, b, Place{}(kLane)...);
+}
+template <typename Place>
+inline Floats shuffled(Floats a, Floats b, Place place) {
+  return shuffled(a, b, place, typename Count<kLanes>::Type{});
+}
+
 // Of 2 * kLanes numbers in two vectors, those at even and at odd places.
-inline Floats evenLanes(Floats first, Floats second) { return __builtin_shuffle(first, second, 2 * lanesOf(0)); }
-inline Floats oddLanes(Floats first, Floats second) { return __builtin_shuffle(first, second, 2 * lanesOf(0) + 1); }
+inline Floats evenLanes(Floats first, Floats second) {
+  return shuffled(first, second, [](int lane) { return 2 * lane; });
+}
+inline Floats oddLanes(Floats first, Floats second) {
+  return shuffled(first, second, [](int lane) { return 2 * lane + 1; });
+}
 // The converse: of numbers at even and odd places, the first and the second half.
 inline Floats firstPairs(Floats even, Floats odd) {
-  return __builtin_shuffle(even, odd, lanesOf(0) / 2 + (lanesOf(0) & 1) * kLanes);
+  return shuffled(even, odd, [](int lane) { return lane / 2 + (lane & 1) * kLanes; });
 }
 inline Floats secondPairs(Floats even, Floats odd) {
-  return __builtin_shuffle(even, odd, (lanesOf(0) + kLanes) / 2 + (lanesOf(0) & 1) * kLanes);
+  return shuffled(even, odd, [](int lane) { return (lane + kLanes) / 2 + (lane & 1) * kLanes; });
 }
 
 // The first `count` lanes from memory, 0 in the others; nothing behind them is touched.

@@ -10,15 +10,14 @@ namespace snnjax::SNNJAX_ISA {
 // the second one that have not; then likewise for all smaller distances.
 template <int kDistance>
 inline void exchange(Floats* vectors) {
-  const Ints lanes = lanesOf(0), has_bit = (lanes & kDistance) != 0;
-  const Ints first = lanes + (has_bit & (kLanes - kDistance));
-  const Ints second = lanes + (~has_bit & kDistance) + (has_bit & kLanes);
+  constexpr auto first = [](int lane) { return (lane & kDistance) != 0 ? lane + kLanes - kDistance : lane; };
+  constexpr auto second = [](int lane) { return (lane & kDistance) != 0 ? lane + kLanes : lane + kDistance; };
   SNNJAX_UNROLL
   for (int i = 0; i < kLanes; ++i) {
     if ((i & kDistance) != 0) continue;
     const Floats a = vectors[i], b = vectors[i + kDistance];
-    vectors[i] = __builtin_shuffle(a, b, first);
-    vectors[i + kDistance] = __builtin_shuffle(a, b, second);
+    vectors[i] = shuffled(a, b, first);
+    vectors[i + kDistance] = shuffled(a, b, second);
   }
   if constexpr (kDistance > 1) exchange<kDistance / 2>(vectors);
 }

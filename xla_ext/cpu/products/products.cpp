@@ -1,7 +1,5 @@
 #include "products.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -51,7 +49,7 @@ void packPanels(const Weights& weights, Index first, Index rows, const float* sc
 }  // namespace
 
 Index bytesOfTile() {
-  static const Index bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
+  static const Index bytes = static_cast<Index>(secondLevelCache());
   constexpr Index kUsual = 1 << 20;
   return (bytes > 0 ? bytes : kUsual) * 3 / 4;
 }

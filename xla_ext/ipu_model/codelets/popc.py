@@ -197,7 +197,8 @@ def write_glue(
     parts = [describe_instance(instance, number) for number, instance in enumerate(instances)]
     definitions = "".join(definition for definition, _ in parts)
     calls = "\n  ".join(call for _, call in parts)
-    glue.write_text(f"""#include "codelets/casts.hpp"
+    glue.write_text(
+        f"""#include "codelets/casts.hpp"
 {includes}
 #include "codelets/glue.hpp"
 {definitions}
@@ -205,7 +206,9 @@ void {function}(std::vector<ipu_model::VertexType>& types) {{
   {calls}
   static_cast<void>(types);
 }}
-{entry}""")
+{entry}""",
+        encoding="utf-8",
+    )
 
 
 def function_name(number: int) -> str:

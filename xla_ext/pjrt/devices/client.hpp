@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "executor/executable.hpp"
+#include "export.hpp"
 #include "pjrt/devices/device.hpp"
 #include "pjrt/devices/queue.hpp"
 
@@ -34,4 +35,4 @@ void addClientFunctions(Table& table);
 }  // namespace snnjax::pjrt
 
 // Waits until all clients have finished their work: Python calls it before it exits.
-extern "C" __attribute__((visibility("default"))) void snnjax_ipu_finish();
+extern "C" SNNJAX_EXPORT void snnjax_ipu_finish();

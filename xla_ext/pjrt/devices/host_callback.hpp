@@ -8,6 +8,7 @@
 #include <string>
 
 #include "executor/executable.hpp"
+#include "export.hpp"
 
 namespace snnjax::pjrt {
 
@@ -37,5 +38,5 @@ struct SnnjaxIpuArray {
 using SnnjaxIpuCallback = int (*)(std::int64_t number, const SnnjaxIpuArray* arrays, std::size_t num_arrays,
                                   void* result, SnnjaxIpuGive give);
 
-__attribute__((visibility("default"))) void snnjax_ipu_set_callback(SnnjaxIpuCallback callback);
+SNNJAX_EXPORT void snnjax_ipu_set_callback(SnnjaxIpuCallback callback);
 }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 
+#include "export.hpp"
 #include "pjrt/devices/host_callback.hpp"
 
 namespace snnjax::pjrt {
@@ -19,5 +20,5 @@ extern "C" {
 using SnnjaxIpuLower = int (*)(const char* program, std::size_t program_size, const char* options,
                                std::size_t options_size, void* result, SnnjaxIpuGive give);
 
-__attribute__((visibility("default"))) void snnjax_ipu_set_lowering(SnnjaxIpuLower lower);
+SNNJAX_EXPORT void snnjax_ipu_set_lowering(SnnjaxIpuLower lower);
 }

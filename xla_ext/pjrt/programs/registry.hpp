@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 
+#include "export.hpp"
 #include "pjrt/programs/program.hpp"
 
 namespace snnjax::pjrt {
@@ -17,6 +18,6 @@ void forget(const CompiledProgram& program);
 
 // The profile (JSON) of all runs of a program since it was last reset, after those under way. Returns 0, or what
 // absl::StatusCode has for errors; `give` takes the profile, or the error's message.
-extern "C" __attribute__((visibility("default"))) int snnjax_ipu_profile(
-    const char* fingerprint, std::size_t fingerprint_size, std::int32_t reset, void* result,
-    void (*give)(void* result, const char* bytes, std::size_t size));
+extern "C" SNNJAX_EXPORT int snnjax_ipu_profile(const char* fingerprint, std::size_t fingerprint_size,
+                                                std::int32_t reset, void* result,
+                                                void (*give)(void* result, const char* bytes, std::size_t size));

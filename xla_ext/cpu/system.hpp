@@ -1,0 +1,27 @@
+// What the operating system knows and gives: pages, aligned memory, the size of a cache. Nothing else in cpu/ calls it.
+#pragma once
+
+#include <cstddef>
+
+namespace snnjax {
+
+inline constexpr std::size_t kHugePage = std::size_t{2} << 20;  // bytes, on x86-64 and most of aarch64
+
+// Memory from the heap, a power of two aligned, for `freeAligned`.
+void* allocateAligned(std::size_t alignment, std::size_t bytes);
+void freeAligned(void* data) noexcept;
+
+// Whole pages of zeros, for `unmapPages`.
+void* mapPages(std::size_t bytes);
+void unmapPages(void* pages, std::size_t bytes) noexcept;
+
+// Asks for huge pages in memory not written yet; the system may ignore it, or know of none.
+void wishHugePages(void* data, std::size_t bytes) noexcept;
+
+// Gives the free pages of the heap back, where the heap can.
+void trimHeap() noexcept;
+
+// Bytes of the second-level cache that one core has to itself; 0 if the system does not say.
+std::size_t secondLevelCache() noexcept;
+
+}  // namespace snnjax
