@@ -52,6 +52,9 @@ constexpr unsigned kCutWords = 4;
 // What it keeps of the candidates: spikes of each share of the neurons, the others of each, all true spikes. Even.
 constexpr unsigned kKeptWords = 2 * kShares + 2;
 
+// Inputs that fire so often that all tiles of a block share their rows: at most so many of each worker's.
+constexpr unsigned kSharedInputs = 1, kSharedOfTile = kShares * kSharedInputs;
+
 constexpr unsigned listStride(unsigned capacity) { return kListHeader + (capacity + 3) / 4 * 4; }
 
 }  // namespace snnjax

@@ -159,6 +159,7 @@ inline bool anyAbove(float2 v, float2 bound) {
   return (above[0] | above[1]) != 0;
 }
 
+inline float2 larger(float2 a, float2 b) { return float2{a[0] < b[0] ? b[0] : a[0], a[1] < b[1] ? b[1] : a[1]}; }
 inline float2 absolute(float2 x) { return float2{absolute(x[0]), absolute(x[1])}; }
 inline float2 exponential(float2 x) { return float2{exponential(x[0]), exponential(x[1])}; }
 inline float2 fires(float2 v, float2 threshold) { return keptWhere(v > threshold, float2{1.0f, 1.0f}); }

@@ -3,6 +3,7 @@
 
 #include "../numbers.hpp"
 #include "lists.hpp"
+#include "masks.hpp"
 
 namespace snnjax {
 
@@ -59,25 +60,82 @@ inline void sumBlock(ListedRows<W> rows, const Id* ids, unsigned count, V values
   for (unsigned i = 0; i < kBlocks; ++i) use(first + i * Of::kCount, Of{}, sums[i]);
 }
 
-// The same for all columns. Each column is summed in the order of the list, so both forms give the same bits.
-template <class W, class Id, class V, class Use>
-inline void sumListedRows(ListedRows<W> rows, const Id* ids, unsigned count, V values, Use&& use) {
+// So many neighbouring N of columns, whose sums stay in registers.
+template <class N, unsigned kBlocks>
+struct Block {
+  using Number = N;
+  static constexpr unsigned kCount = kBlocks;
+};
+
+// use(first column, Block) for all columns: blocks of up to 8, or one by one.
+template <class Use>
+inline void forEachBlock(unsigned columns, Use&& use) {
   unsigned column = 0;
 #if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
-  if (rows.columns == 2) {  // the row's address is its id: no multiplication
-    return sumBlock<float2, 1>(ListedRows<W>{rows.data, rows.num_rows, 2}, ids, count, values, 0, use);
-  }
-  if (rows.columns % 2 == 0) {  // blocks of up to 8 columns, whose sums stay in registers
-    for (; column + 8 <= rows.columns; column += 8) sumBlock<float2, 4>(rows, ids, count, values, column, use);
-    switch (rows.columns - column) {
-      case 6: return sumBlock<float2, 3>(rows, ids, count, values, column, use);
-      case 4: return sumBlock<float2, 2>(rows, ids, count, values, column, use);
-      case 2: return sumBlock<float2, 1>(rows, ids, count, values, column, use);
+  if (columns % 2 == 0) {
+    for (; column + 8 <= columns; column += 8) use(column, Block<float2, 4>{});
+    switch (columns - column) {
+      case 6: return use(column, Block<float2, 3>{});
+      case 4: return use(column, Block<float2, 2>{});
+      case 2: return use(column, Block<float2, 1>{});
       default: return;
     }
   }
 #endif
-  for (; column < rows.columns; ++column) sumBlock<float, 1>(rows, ids, count, values, column, use);
+  for (; column < columns; ++column) use(column, Block<float, 1>{});
+}
+
+// The same for all columns. Each column is summed in the order of the list, so both forms give the same bits.
+template <class W, class Id, class V, class Use>
+inline void sumListedRows(ListedRows<W> rows, const Id* ids, unsigned count, V values, Use&& use) {
+#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
+  if (rows.columns == 2) {  // the row's address is its id: no multiplication
+    return sumBlock<float2, 1>(ListedRows<W>{rows.data, rows.num_rows, 2}, ids, count, values, 0, use);
+  }
+#endif
+  forEachBlock(rows.columns, [&](unsigned column, auto block) {
+    sumBlock<typename decltype(block)::Number, decltype(block)::kCount>(rows, ids, count, values, column, use);
+  });
+}
+
+// Rows [first, last) that have a bit, of which bit `first` is the first row: in every `stride`-th word from that of bit
+// first on.
+struct Marks {
+  const unsigned* words;
+  unsigned stride, first, last;
+
+  // Calls body(row).
+  template <class Body>
+  void forEach(Body&& body) const {
+    constexpr unsigned kBits = 32;
+    const unsigned start = first / kBits * kBits;
+    for (unsigned bit = start, at = 0; bit < last; bit += kBits, at += stride) {
+      unsigned mask = words[at];
+      if (bit < first) mask &= ~0U >> (first - bit);
+      if (last - bit < kBits) mask &= ~(~0U >> (last - bit));
+      forEachMark(mask, [&](unsigned i) { body(bit + i - first); });
+    }
+  }
+};
+
+// The same as sumListedRows, of marked rows.
+template <class N, unsigned kBlocks, class Use>
+inline void sumMarkedBlock(ListedRows<const float> rows, const Marks& marks, unsigned column, Use&& use) {
+  using Of = Numbers<N>;
+  N sums[kBlocks];
+  for (unsigned i = 0; i < kBlocks; ++i) sums[i] = Of::fill(0.0f);
+  marks.forEach([&](unsigned id) {
+    const auto* row = rows.data + id * rows.columns + column;
+    for (unsigned i = 0; i < kBlocks; ++i) sums[i] += Of::load(row + i * Of::kCount);
+  });
+  for (unsigned i = 0; i < kBlocks; ++i) use(column + i * Of::kCount, Of{}, sums[i]);
+}
+
+template <class Use>
+inline void sumMarkedRows(ListedRows<const float> rows, const Marks& marks, Use&& use) {
+  forEachBlock(rows.columns, [&](unsigned column, auto block) {
+    sumMarkedBlock<typename decltype(block)::Number, decltype(block)::kCount>(rows, marks, column, use);
+  });
 }
 
 // <row, vector>: even and odd columns are summed apart and added at the end, as two lanes would.
@@ -150,22 +208,14 @@ inline void addBlock(ListedRows<float> rows, const Id* ids, Range range, V value
 // rows[ids[k]] += values[k] * vector for the entries in `range`, one after the other: duplicates add.
 template <class Id, class V, class G>
 inline void addToListedRows(ListedRows<float> rows, const Id* ids, Range range, V values, const G* vector) {
-  unsigned column = 0;
 #if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
   if (rows.columns == 2) {
     return addBlock<float2, 1>(ListedRows<float>{rows.data, rows.num_rows, 2}, ids, range, values, vector, 0);
   }
-  if (rows.columns % 2 == 0) {
-    for (; column + 8 <= rows.columns; column += 8) addBlock<float2, 4>(rows, ids, range, values, vector, column);
-    switch (rows.columns - column) {
-      case 6: return addBlock<float2, 3>(rows, ids, range, values, vector, column);
-      case 4: return addBlock<float2, 2>(rows, ids, range, values, vector, column);
-      case 2: return addBlock<float2, 1>(rows, ids, range, values, vector, column);
-      default: return;
-    }
-  }
 #endif
-  for (; column < rows.columns; ++column) addBlock<float, 1>(rows, ids, range, values, vector, column);
+  forEachBlock(rows.columns, [&](unsigned column, auto block) {
+    addBlock<typename decltype(block)::Number, decltype(block)::kCount>(rows, ids, range, values, vector, column);
+  });
 }
 
 }  // namespace snnjax

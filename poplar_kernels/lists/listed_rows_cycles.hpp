@@ -44,6 +44,16 @@ constexpr Slots sumListedRows(Slots count, unsigned columns, unsigned width, boo
   });
 }
 
+// forEachMark: the bit's number, the bit cleared 2, the branch.
+constexpr Slots kBit = 4;
+
+// sumMarkedRows without what it does with the sums. A block: pointers, zeros and the count 5; of a word: load, both
+// bounds 4, where they cut it 3, the test, pointer and loop 3; of a row: the bit, its number, the row's product, a load
+// for each pair and one sum that no load follows.
+constexpr Slots sumMarkedRows(Slots words, Slots count, unsigned columns) {
+  return blocksOf(columns).sum([&](Slots pairs) { return 8 + words * 8 + count * (kBit + 2 + pairs + 1); });
+}
+
 // dotListedRows. Rows of 1, 2, 3, 4 or 6 pairs: id 2, address 1 but for one pair, loads; products and sums follow the
 // loads by one bundle (aux, with the widening of halves), the last product, the sum of both lanes, store and branch are
 // on their own. Other rows: a loop over pairs inside, two loads and the branch for each, 6 around it; odd ones number

@@ -8,14 +8,17 @@
 
 namespace snnjax {
 
-// Calls body(i) for the bits of a mask, where i counts from the highest.
+// The first bit of a mask, counted from the highest, which it loses.
+inline unsigned takeFirstMark(unsigned& mask) {
+  const auto i = static_cast<unsigned>(std::countl_zero(mask));
+  mask ^= kFirstMark >> i;
+  return i;
+}
+
+// Calls body(i) for the bits of a mask.
 template <class Body>
 inline void forEachMark(unsigned mask, Body&& body) {
-  while (mask != 0) {
-    const auto i = static_cast<unsigned>(std::countl_zero(mask));
-    mask ^= kFirstMark >> i;
-    body(i);
-  }
+  while (mask != 0) body(takeFirstMark(mask));
 }
 
 // The kept and the listed neurons of a word, of the first `count` neurons.

@@ -97,21 +97,36 @@ class ListSpikes : public poplar::MultiVertex {
     const Range own = quickShareOf(pairs, worker);
     unsigned* const list = &rows[worker * (1 + slots)];
     unsigned found = 0;
-    const auto offer = [&](unsigned i) {
-      if (!(sent[i] > kNotSent)) return;
-      membranes[worker * slots + found] = sent[i];
-      list[++found] = (first_id + i) * columns;
+    const auto offer = [&](unsigned pair) {
+      for (unsigned i = 2 * pair; fired(pair, 1) && i < 2 * pair + 2; ++i) {
+        if (!(sent[i] > kNotSent)) continue;
+        membranes[worker * slots + found] = sent[i];
+        list[++found] = (first_id + i) * columns;
+      }
     };
-    for (unsigned pair = own.first; pair < own.last; ++pair) {
-#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
-      using Of = Numbers<float2>;
-      if (!anyAbove(Of::load(&sent[2 * pair]), Of::fill(kNotSent))) continue;
-#endif
-      offer(2 * pair);
-      offer(2 * pair + 1);
+    unsigned pair = own.first;
+    for (; pair + kRun <= own.last; pair += kRun) {
+      for (unsigned i = 0; fired(pair, kRun) && i < kRun; ++i) offer(pair + i);
     }
+    for (; pair < own.last; ++pair) offer(pair);
     list[0] = found;
     return true;
+  }
+
+  static constexpr unsigned kRun = 4;  // pairs that are looked at together
+
+  // Whether any of these pairs did.
+  bool fired(unsigned pair, unsigned count) const {
+#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
+    using Of = Numbers<float2>;
+    float2 most = Of::load(&sent[2 * pair]);
+    for (unsigned i = 1; i < count; ++i) most = larger(most, Of::load(&sent[2 * (pair + i)]));
+    return anyAbove(most, Of::fill(kNotSent));
+#else
+    bool any = false;
+    for (unsigned i = 0; i < 2 * count; ++i) any |= sent[2 * pair + i] > kNotSent;
+    return any;
+#endif
   }
 };
 

@@ -25,9 +25,10 @@ constexpr Slots kRecurrentNumber = kRun + 1 + 2 + 5;
 // A part of a list: the same without a pair, pointers 2, the loop.
 constexpr Slots kSummedRow = 4, kSummedPart = 6;
 
-// ListSpikes: of a pair a load, the comparison, its lanes in one and their way to a main register 2, branch, loop.
+// ListSpikes: of a pair a load, the comparison, its lanes in one and their way to a main register 2, branch, loop; of
+// four pairs three loads more, with the larger ones of both in the same bundles, and the last of these.
 // Where one fired, both again: load, comparison, its way, branch; a spike: its store, row 2, its store, the count.
-constexpr Slots kFiredPair = 6, kFiredLanes = 8, kListedSpike = 5;
+constexpr Slots kFiredPair = 6, kFiredPairs = kFiredPair + 4, kFiredLanes = 8, kListedSpike = 5;
 // A count of a list with its loop. A spike that is copied: two loads and stores, the branch.
 constexpr Slots kCountOfList = 3, kCopiedSpike = 5;
 // A rank: around it 10; a list: pointers, count, test and loop; of two membranes a load, two comparisons, their
@@ -63,7 +64,11 @@ std::uint64_t workerCycles(const LifRecurrentStep<W, has_second>& vertex, unsign
 std::uint64_t workerCycles(const std::same_as<ListSpikes> auto& vertex, unsigned worker) {
   using namespace cycles;
   const Range own = quickShareOf(vertex.pairs, worker);
-  Slots slots = entry(7, false) + 8 + (own.last - own.first) * kFiredPair;
+  const unsigned runs = (own.last - own.first) / vertex.kRun, behind = own.first + runs * vertex.kRun;
+  Slots slots = entry(7, false) + 10 + runs * kFiredPairs + (own.last - behind) * kFiredPair;
+  for (unsigned pair = own.first; pair < behind; pair += vertex.kRun) {
+    slots += vertex.fired(pair, vertex.kRun) ? vertex.kRun * kFiredPair : 0;
+  }
   for (unsigned pair = own.first; pair < own.last; ++pair) {
     const unsigned fired = (vertex.sent[2 * pair] > kNotSent ? 1 : 0) + (vertex.sent[2 * pair + 1] > kNotSent ? 1 : 0);
     slots += fired > 0 ? kFiredLanes + fired * kListedSpike : 0;

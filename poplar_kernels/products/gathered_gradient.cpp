@@ -111,56 +111,129 @@ class ListRows : public poplar::MultiVertex {
     for (unsigned input = worker; input < inputs; input += numWorkers()) {
       const unsigned* const bits = &turned[input * words];
       unsigned* const record = &records[input * (1 + words)];
-      auto* const rows = reinterpret_cast<unsigned short*>(record + 1);
-      unsigned count = 0;
-      for (unsigned w = 0; w < words; ++w) {
-        forEachMark(bits[w], [&](unsigned i) {
-          if (count < 2 * words) rows[count] = static_cast<unsigned short>(kBits * w + i);
-          ++count;
-        });
-      }
-      record[0] = count;
-      for (unsigned w = 0; count > 2 * words && w < words; ++w) record[1 + w] = bits[w];
+      if (!list(bits, record)) copy(bits, record);
     }
     return true;
+  }
+
+ private:
+  bool list(const unsigned* bits, unsigned* record) {
+    auto* const rows = reinterpret_cast<unsigned short*>(record + 1);
+    unsigned count = 0;
+    for (unsigned w = 0; w < words; ++w) {
+      for (unsigned mask = bits[w]; mask != 0; ++count) {
+        if (count == 2 * words) return false;
+        rows[count] = static_cast<unsigned short>(kBits * w + takeFirstMark(mask));
+      }
+    }
+    record[0] = count;
+    return true;
+  }
+  void copy(const unsigned* bits, unsigned* record) {
+    record[0] = 0;
+    for (unsigned w = 0; w < words; ++w) {
+      record[0] += static_cast<unsigned>(std::popcount(bits[w]));
+      record[1 + w] = bits[w];
+    }
   }
 };
 
 // g_weights[i] = the sum of g_current over the rows of input i; it is added where others came before, in blocks of
-// steps or at lower levels. Workers share inputs.
+// steps or at lower levels. Workers share inputs. One of very many rows would keep all waiting: each worker lays aside
+// the bits of the first of these, whose rows all tiles of the block then share.
 class GatherGradient : public poplar::MultiVertex {
  public:
-  In<unsigned> records;    // [inputs, 1 + words], of ListRows
-  In<float> g_current;     // [rows, neurons]
-  InOut<float> g_weights;  // [inputs, neurons]
+  In<unsigned> records;         // [inputs, 1 + words], of ListRows
+  In<float> g_current;          // [rows, neurons]
+  InOut<float> g_weights;       // [inputs, neurons]
+  Out<unsigned> shared;         // [workers, 1 + kSharedInputs]: how many inputs, and which
+  Out<unsigned> shared_bits;    // [words, workers, kSharedInputs]
+  poplar::InOut<unsigned> any;  // becomes 1 if any input is shared; workers write nothing else
   poplar::Input<unsigned> level;
   unsigned inputs, words, rows, neurons;
+  unsigned longest;  // rows of an input that one worker adds up
   bool always_adds;
 
   bool compute(unsigned worker) {
     const bool adds = always_adds || *level > 0;
+    unsigned* const own = &shared[worker * (1 + kSharedInputs)];
+    own[0] = 0;
     for (unsigned input = worker; input < inputs; input += numWorkers()) {
       const unsigned* const record = &records[input * (1 + words)];
       float* const to = &g_weights[input * neurons];
+      const auto use = [&](unsigned j, auto numbers, auto sum) {
+        numbers.store(to + j, adds ? numbers.load(to + j) + sum : sum);
+      };
       if (record[0] <= 2 * words) {
-        add(to, reinterpret_cast<const unsigned short*>(record + 1), record[0], adds);
-        continue;
-      }
-      for (unsigned w = 0; w < words; ++w) {
-        unsigned short of_word[kBits];
-        unsigned count = 0;
-        forEachMark(record[1 + w], [&](unsigned i) { of_word[count++] = static_cast<unsigned short>(kBits * w + i); });
-        add(to, of_word, count, adds || w > 0);
+        sumListedRows(from(), reinterpret_cast<const unsigned short*>(record + 1), record[0], Ones{}, use);
+      } else if (record[0] <= longest || own[0] == kSharedInputs) {
+        sumMarkedRows(from(), Marks{record + 1, 1, 0, rows}, use);
+      } else {
+        sumMarkedRows(from(), Marks{record + 1, 1, 0, 0}, use);
+        share(record + 1, worker * kSharedInputs + own[0]);
+        own[++own[0]] = input;
       }
     }
     return true;
   }
 
  private:
-  void add(float* to, const unsigned short* own, unsigned count, bool adds) {
-    sumListedRows(
-        ListedRows<const float>{&g_current[0], rows - 1, neurons}, own, count, Ones{},
-        [&](unsigned j, auto numbers, auto sum) { numbers.store(to + j, adds ? numbers.load(to + j) + sum : sum); });
+  ListedRows<const float> from() const { return {&g_current[0], rows - 1, neurons}; }
+  void share(const unsigned* bits, unsigned slot) {
+    for (unsigned w = 0; w < words; ++w) shared_bits[w * kSharedOfTile + slot] = bits[w];
+    *any = 1;
+  }
+};
+
+// Of the inputs that the tiles of a block lay aside, the sums over the rows of one group. Workers share inputs.
+class SumShared : public poplar::MultiVertex {
+ public:
+  In<unsigned> shared;       // [tiles, workers, 1 + kSharedInputs], of GatherGradient, and the words with these rows of
+  In<unsigned> shared_bits;  // [tiles, words, workers, kSharedInputs]
+  In<float> g_current;       // [rows, neurons]
+  Out<float> sums;           // [tiles, workers, kSharedInputs, neurons]; what is not shared is not written
+  unsigned tiles, words, first, rows, neurons;  // the first row is that of so many bits
+
+  bool compute(unsigned worker) {
+    unsigned of = worker;  // another worker's inputs of each tile
+    for (unsigned tile = 0; tile < tiles; ++tile, of = of + 1 < numWorkers() ? of + 1 : 0) {
+      for (unsigned k = 0; k < count(tile, of); ++k) {
+        const unsigned slot = of * kSharedInputs + k;
+        float* const to = &sums[(tile * kSharedOfTile + slot) * neurons];
+        sumMarkedRows(ListedRows<const float>{&g_current[0], rows - 1, neurons}, marks(tile, slot),
+                      [&](unsigned j, auto numbers, auto sum) { numbers.store(to + j, sum); });
+      }
+    }
+    return true;
+  }
+  unsigned count(unsigned tile, unsigned of) const { return shared[(tile * kShares + of) * (1 + kSharedInputs)]; }
+  Marks marks(unsigned tile, unsigned slot) const {
+    return {&shared_bits[tile * words * kSharedOfTile + slot], kSharedOfTile, first, first + rows};
+  }
+};
+
+// Adds them up over the groups, at the tile that laid them aside; the next ones are not there yet.
+class AddShared : public poplar::MultiVertex {
+ public:
+  In<unsigned> shared;     // [workers, 1 + kSharedInputs]
+  In<float> sums;          // [groups, workers, kSharedInputs, neurons]
+  InOut<float> g_weights;  // [inputs, neurons]
+  poplar::Output<unsigned> any;
+  unsigned groups, neurons;
+
+  bool compute(unsigned worker) {
+    if (worker == 0) *any = 0;
+    const unsigned* const own = &shared[worker * (1 + kSharedInputs)];
+    for (unsigned k = 0; k < own[0]; ++k) {
+      float* const to = &g_weights[own[1 + k] * neurons];
+      const float* const from = &sums[(worker * kSharedInputs + k) * neurons];
+      forEachNumber(neurons, [&](unsigned j, auto numbers) {
+        auto sum = numbers.load(to + j);
+        for (unsigned g = 0; g < groups; ++g) sum += numbers.load(from + g * kSharedOfTile * neurons + j);
+        numbers.store(to + j, sum);
+      });
+    }
+    return true;
   }
 };
 

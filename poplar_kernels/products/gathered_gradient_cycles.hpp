@@ -16,11 +16,10 @@ class AnyWord;
 class TurnMasks;
 class ListRows;
 class GatherGradient;
+class SumShared;
+class AddShared;
 
 namespace cycles {
-
-// forEachMark: the bit's number, the bit cleared 2, the branch.
-constexpr Slots kBit = 4;
 
 inline Slots bitsOfMask(unsigned mask) { return static_cast<Slots>(std::popcount(mask)); }
 
@@ -59,36 +58,67 @@ std::uint64_t workerCycles(const std::same_as<TurnMasks> auto& vertex, unsigned 
   return slots;
 }
 
-// An input: addresses 6, the header, the test behind, the loop; a word: load, test, its first row, loop 5; a row: the
-// test for room 2, a sum, the store of 16 bits, the count; of a mask a load, a store and a branch for each word.
+// An input: addresses 6, the header, the loop; a word: load, test, its first row, loop 5; a row: the test for room 2, a
+// sum, the store of 16 bits, the count. Where there is no room for all, as many as there is and then the bits: a load,
+// the count 2, a store and a branch for each word.
 std::uint64_t workerCycles(const std::same_as<ListRows> auto& vertex, unsigned worker) {
   using namespace cycles;
   Slots slots = entry(4, false);
+  const Slots words = vertex.words;
   for (unsigned input = worker; input < vertex.inputs; input += vertex.numWorkers()) {
-    const Slots count = vertex.records[input * (1 + vertex.words)], words = vertex.words;
-    slots += 10 + 5 * words + count * (kBit + 4 + kShortStore) + (count > 2 * words ? 3 * words : 0);
+    const Slots count = vertex.records[input * (1 + words)], listed = count < 2 * words ? count : 2 * words;
+    slots += 9 + 5 * words + listed * (kBit + 4 + kShortStore) + (count > listed ? 5 * words : 0);
   }
   return slots;
 }
 
 // An input: addresses 6, the header, the test 2, the loop; the choice and a store for each pair, a load and a sum where
-// it is added. Of a mask each word is listed first: load, loop 4, and 16 bits stored for each row; its sums.
+// it is added. Where it is long, two tests more; where it is shared, its place 4, a load, a store, a pointer and a
+// branch for each word, its number, and that there is one 4.
 std::uint64_t workerCycles(const std::same_as<GatherGradient> auto& vertex, unsigned worker) {
   using namespace cycles;
   const bool adds = vertex.always_adds || *vertex.level > 0;
-  const auto sums = [&](Slots count) {
-    return sumListedRows(count, vertex.neurons, 4, false) + (adds ? 3 : 1) * numbersOf(vertex.neurons) + 2;
-  };
-  Slots slots = entry(9, false);
+  const Slots stores = (adds ? 3 : 1) * numbersOf(vertex.neurons) + 2;
+  Slots slots = entry(13, false) + 4, shared = 0;
   for (unsigned input = worker; input < vertex.inputs; input += vertex.numWorkers()) {
-    const unsigned* const record = &vertex.records[input * (1 + vertex.words)];
-    slots += 10 + (record[0] <= 2 * vertex.words ? sums(record[0]) : 0);
-    for (unsigned w = 0; record[0] > 2 * vertex.words && w < vertex.words; ++w) {
-      const Slots count = bitsOfMask(record[1 + w]);
-      slots += 5 + count * (kBit + 2 + kShortStore) + sums(count);
+    const Slots count = vertex.records[input * (1 + vertex.words)], words = vertex.words;
+    const bool is_shared = count > 2 * words && count > vertex.longest && shared < kSharedInputs;
+    slots += 10 + stores + (count > 2 * words ? 4 : 0);
+    if (count <= 2 * words) {
+      slots += sumListedRows(count, vertex.neurons, 4, false);
+    } else if (is_shared) {
+      slots += sumMarkedRows(0, 0, vertex.neurons) + 12 + 4 * words;
+      ++shared;
+    } else {
+      slots += sumMarkedRows(words, count, vertex.neurons);
     }
   }
   return slots;
+}
+
+// Another worker of a tile: 3, where its inputs are 4, their number, the loop; an input: addresses 8, the loop, a store
+// for each pair.
+std::uint64_t workerCycles(const std::same_as<SumShared> auto& vertex, unsigned worker) {
+  using namespace cycles;
+  Slots slots = entry(9, false);
+  unsigned of = worker;
+  for (unsigned tile = 0; tile < vertex.tiles; ++tile, of = of + 1 < vertex.numWorkers() ? of + 1 : 0) {
+    slots += 9;
+    for (unsigned k = 0; k < vertex.count(tile, of); ++k) {
+      Slots count = 0;
+      vertex.marks(tile, of * kSharedInputs + k).forEach([&](unsigned) { ++count; });
+      slots += 9 + sumMarkedRows(vertex.words, count, vertex.neurons) + numbersOf(vertex.neurons) + 2;
+    }
+  }
+  return slots;
+}
+
+// An input: addresses 6, its number, the loop; a pair: its load, store and loop, and of a group the load with the sum
+// before, the pointer, the loop.
+std::uint64_t workerCycles(const std::same_as<AddShared> auto& vertex, unsigned worker) {
+  using namespace cycles;
+  const Slots inputs = vertex.shared[worker * (1 + kSharedInputs)];
+  return entry(6, false) + 6 + inputs * (8 + numbersOf(vertex.neurons) * (6 + 3 * Slots{vertex.groups}));
 }
 
 }  // namespace snnjax

@@ -23,7 +23,7 @@ def test_log_has_twelve_cells() -> None:
         assert cell.capacity == pytest.approx(cell.activity * cell.hidden[0], abs=2)
 
 
-def test_step_with_all_lists_full_is_no_slower_than_the_log() -> None:
+def test_step_with_all_lists_full_is_faster_than_the_log() -> None:
     cell = calibration.cells()[3]
     # All tiles of a chip are more than this process may hold beside what other tests left.
     profile, activity = process.ask(functools.partial(calibration.run, cell))
@@ -31,6 +31,10 @@ def test_step_with_all_lists_full_is_no_slower_than_the_log() -> None:
         assert layer.shape == (calibration.BATCH, width)
         assert np.all(np.sum(np.asarray(layer) == 1, axis=1) == cell.capacity)
         assert np.count_nonzero(layer) == cell.capacity * calibration.BATCH
-    assert calibration.milliseconds(profile, "Bow") < cell.high
+    runs = {step.name: step.executions for step in profile.steps}
+    assert (
+        runs["backward/weights0"] == runs["backward/weights1"]
+    )  # nothing is named twice, nor past the last step
+    assert calibration.milliseconds(profile, "Bow") < cell.low
     assert calibration.milliseconds(profile, "Mk2") > calibration.milliseconds(profile, "Bow")
     assert profile.tile_memory.max() < profile.data["memory_per_tile"]

@@ -20,8 +20,8 @@ READOUT = "readout"
 
 # Names of sets whose vertices do not say what they are for.
 _BY_NAME = {
-    **dict.fromkeys(("zero_rows", "sum_of_groups", "zero_sums", "transposed"), WEIGHTS),
-    **dict.fromkeys(("least", "zero_dropped", "sum_dropped", "sum_of_blocks", "zero_dots"), LISTS),
+    **dict.fromkeys(("sum_of_groups", "transposed"), WEIGHTS),
+    **dict.fromkeys(("sum_dropped", "sum_of_blocks"), LISTS),
     **dict.fromkeys(
         ("zeros", "over_batch"), NEURONS
     ),  # cotangents of states; gradients of biases and constants
@@ -49,7 +49,8 @@ _BY_CODELET = {
         LISTS,
     ),  # of the gradients of listed spikes
     **dict.fromkeys(("RowsCurrent", "RowsDots", "RowsGradient", "ReadoutGradient", "StepDots"), WEIGHTS),
-    **dict.fromkeys(("MaskSpikes", "TurnMasks", "ListRows", "GatherGradient", "AnyWord"), WEIGHTS),
+    **dict.fromkeys(("MaskSpikes", "TurnMasks", "ListRows", "AnyWord"), WEIGHTS),
+    **dict.fromkeys(("GatherGradient", "SumShared", "AddShared"), WEIGHTS),
     **dict.fromkeys(("LifScan", "LifGradientScan", "LifRecurrentGradient"), NEURONS),
     **dict.fromkeys(("LifFirstGradient", "LifLastGradient"), NEURONS),
     **dict.fromkeys(("LeakyScan", "LeakyGradientScan"), NEURONS),

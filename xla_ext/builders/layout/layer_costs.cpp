@@ -39,7 +39,7 @@ struct Load {
 bool isInPlace(const Work& work, Choice choice) { return work.neurons % choice.columns == 0; }
 
 bool gathers(const Work& work, const Product& product, Choice choice) {
-  return work.gathers && &product == &work.input && choice.groups > 1;
+  return (&product == &work.input ? work.gathers : work.gathers_own) && choice.groups > 1;
 }
 
 // The same gathered by input: bits of all lists at their homes, turned and listed on all tiles, before; each tile hears
@@ -206,6 +206,10 @@ Bytes bytesOf(const Work& work, const Product& product, Choice choice, bool in_l
   if (gathers(work, product, choice) && work.learns && !choice.gradient_on_unit) {
     const double own_rows = double{1} * work.batch * work.block_steps;
     bytes.kept += in_place ? matrix * kWord / choice.groups : 0;
+    // Bits and sums of shared inputs, and the code of their messages.
+    constexpr double kSharedCode = 100;
+    bytes.kept +=
+        kSharedOfTile * kWord * (own_rows / 32 + choice.groups * choice.columns) + kSharedCode * choice.groups;
     bytes.buffer = std::max(
         bytes.buffer, own_rows * choice.columns * kWord + product.inputs / choice.groups * (1 + own_rows / 32) * kWord);
   } else if (choice.groups > 1 && work.learns && !choice.gradient_on_unit) {
@@ -266,6 +270,8 @@ Work workOf(const NetworkPlan& plan, std::size_t l) {
                .blocks = plan.num_blocks,
                .leaky = is_readout,
                .gathers = !plan.lists[l].valued && plan.blockRows() <= kMaxShortNeurons,
+               // Where all steps run at once, and nobody fires before the first one.
+               .gathers_own = plan.num_blocks == 1 && !options.first_spikes && plan.blockRows() <= kMaxShortNeurons,
                .learns = options.keeps_record && !(is_readout && is_narrow),
                .scan = is_readout             ? 12.0
                        : options.keeps_record ? 38.0
@@ -329,7 +335,8 @@ Bytes bytesOf(const Work& work, Choice choice) {
 }
 
 PartsPlan planParts(unsigned blocks, unsigned columns, unsigned capacity, unsigned samples) {
-  constexpr double kMessage = 3, kPair = 6, kPart = 36;  // cycles; slots of a pair that is searched; cycles of a part
+  // Cycles; slots of a pair that is searched, with those of the spikes that it may have; cycles of a part.
+  constexpr double kMessage = 3, kPair = 6, kPart = 36;
   PartsPlan best;
   best.cycles = std::numeric_limits<double>::infinity();
   for (unsigned of_part = blocks; of_part > 0; --of_part) {

@@ -42,6 +42,7 @@ struct Work {
   unsigned neurons, batch, block_steps, blocks;
   bool leaky;        // the readout
   bool gathers;      // the gradient of weights by input
+  bool gathers_own;  // likewise that of the weights of own spikes
   bool learns;       // also backward; a narrow readout's is that of the neurons below
   double scan;       // slots of a pair of neurons in a step
   unsigned outputs;  // of a narrow readout of these neurons, 0 if there is none, and the neurons that it hears

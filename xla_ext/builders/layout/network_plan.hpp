@@ -86,9 +86,10 @@ struct LayerPlan {
   unsigned neurons = 0;
   // Products with dense rows of the inputs, not with their lists.
   bool currents_on_unit = false, gradient_on_unit = false;
-  bool gathers_gradient = false;  // by input, from lists without values
-  double unit_share = 0;          // of a tile's memory, for such a product
-  TileRange tiles;                // of the first group, if there were no others
+  // Gradients of weights by input, from lists without values: of the inputs, and of own spikes of the step before.
+  bool gathers_gradient = false, gathers_recurrent = false;
+  double unit_share = 0;  // of a tile's memory, for such a product
+  TileRange tiles;        // of the first group, if there were no others
   // Block p of the weights works for group g on tile p * groups + g of the layer.
   std::vector<SampleGroup> sample_groups;
   // Where a layer has few tiles, the currents of its rows are summed in so many parts on others.

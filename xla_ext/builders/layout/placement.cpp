@@ -76,6 +76,7 @@ LayerPlan layerOf(const NetworkPlan& plan, std::size_t l, const Work& work, Choi
   layer.currents_on_unit = choice.currents_on_unit;
   layer.gradient_on_unit = choice.gradient_on_unit;
   layer.gathers_gradient = work.gathers && choice.groups > 1 && !choice.gradient_on_unit;
+  layer.gathers_recurrent = layer.recurrent && work.gathers_own && choice.groups > 1;
   layer.unit_share = kUnitShares[choice.share];
   layer.tiles = {0, ceilDivide(work.neurons, choice.columns), choice.columns};
   layer.row_parts = rowPartsOf(work, choice);

@@ -1,6 +1,6 @@
 // The gradient of weights gathered by input. A tile of a block of neurons takes a part of the inputs, hears the
 // gradients of the currents of all groups, and adds up the rows in which each input fires: nothing is summed over
-// groups.
+// groups, but for the few inputs that fire so often that all tiles of the block share their rows.
 #include <algorithm>
 #include <poputil/VertexTemplates.hpp>
 
@@ -12,6 +12,7 @@ namespace {
 using poplar::Tensor;
 using poplar::UNSIGNED_INT;
 using poplar::program::Execute;
+using poplar::program::If;
 using poplar::program::RepeatWhileTrue;
 using poplar::program::Sequence;
 using poputil::templateVertex;
@@ -30,17 +31,17 @@ class GatheredGradient {
         level_(graph, plan.num_tiles, 0, name("level")) {}
 
   // Lists of layers name nobody twice; a user's events may, and are gone through again then.
-  Sequence add(const Tensor& lists, const Tensor& g_current, const Tensor& g_weights) {
+  void add(const Tensor& lists, const Tensor& g_current, const Tensor& g_weights, Pass& pass) {
     addMasks(lists);
     addTurned();
     addRecords();
     addSums(g_current, g_weights);
+    addShared(g_current, g_weights);
     const poplar::ComputeSet next = graph_.addComputeSet(name("level"));
     level_.advance(graph_, next, 0, plan_.num_tiles, 1);
-    Sequence program({level_.reset(), once_});
+    pass.body.add(Sequence({level_.reset(), once_}));
     if (!NetworkPlan::isMade(listNumber()))
-      program.add(RepeatWhileTrue(Sequence(), any_, Sequence({Execute(next), once_})));
-    return program;
+      pass.body.add(RepeatWhileTrue(Sequence(), any_, Sequence({Execute(next), once_})));
   }
 
  private:
@@ -141,21 +142,84 @@ class GatheredGradient {
   void addSums(const Tensor& g_current, const Tensor& g_weights) {
     const poplar::ComputeSet set = addSet("weights");
     const std::size_t columns = layer().tiles.columns;
+    any_shared_ = addOfTiles(1, "any_shared");  // 0 from the start, and after it was read
+    graph_.setInitialValue(any_shared_, 0U);
+    shared_ = addOfTiles(kShares * (1 + kSharedInputs), "shared");
+    shared_bits_ = addOfTiles(std::size_t{words_} * kSharedOfTile, "shared_bits");
     forEachTile(plan_, l_, [&](const LayerTile& at) {
-      const Part part = partOf(layer(), inputs() * columns, at.group);
-      if (part.first == part.last) return;
+      const Part part = ownPart(at);
+      if (part.first == part.last) return graph_.setInitialValue(shared_[at.block][at.group], 0U);
       const std::size_t first = part.first / columns, last = part.last / columns;
       addVertex(graph_, set, "snnjax::GatherGradient", at.tile(),
                 {{"records", records_.slice(first, last)},
                  {"g_current", g_current[at.block]},
                  {"g_weights", g_weights[at.block].slice(part.first, part.last)},
+                 {"shared", shared_[at.block][at.group]},
+                 {"shared_bits", shared_bits_[at.block][at.group]},
+                 {"any", any_shared_[at.block][at.group][0]},
                  {"level", level_.at(at.tile())}},
                 {{"inputs", static_cast<unsigned>(last - first)},
                  {"words", words_},
                  {"rows", rows_},
                  {"neurons", static_cast<unsigned>(columns)},
+                 {"longest", longest()},
                  {"always_adds", plan_.num_blocks > 1}});
     });
+  }
+
+  // Where the gradient lies, without the row that no input has.
+  Part ownPart(const LayerTile& at) const {
+    const std::size_t columns = layer().tiles.columns, end = inputs() * columns;
+    const Part part = partOf(layer(), end + columns, at.group);
+    return {std::min(part.first, end), std::min(part.last, end)};
+  }
+  // A quarter of what a worker has to add up if all inputs are alike.
+  unsigned longest() const {
+    const std::size_t workers = std::size_t{kShares} * layer().sample_groups.size();
+    return static_cast<unsigned>(std::size_t{rows_} * plan_.lists[listNumber()].listed / (4 * workers));
+  }
+  // [blocks, groups, elements], on their tiles.
+  Tensor addOfTiles(std::size_t elements, const char* what) {
+    const std::size_t groups = layer().sample_groups.size();
+    const Tensor all = graph_.addVariable(UNSIGNED_INT, {layer().tiles.count, groups, elements}, name(what));
+    forEachTile(plan_, l_, [&](const LayerTile& at) { graph_.setTileMapping(all[at.block][at.group], at.tile()); });
+    return all;
+  }
+
+  // If there are any: all blocks share the same inputs. Each tile sums over the rows of its own samples.
+  void addShared(const Tensor& g_current, const Tensor& g_weights) {
+    const Tensor any = graph_.addVariable(poplar::BOOL, {}, name("any_shared"));
+    addAny(addSet("shared/any"), layer().tileOf(0, 0), any_shared_[0].flatten(), any);
+    const poplar::ComputeSet sums = graph_.addComputeSet(name("shared/sums")),
+                             adds = graph_.addComputeSet(name("shared/adds"));
+    const std::size_t columns = layer().tiles.columns, groups = layer().sample_groups.size(),
+                      each = kSharedOfTile * columns;
+    const Tensor partial =
+        graph_.addVariable(poplar::FLOAT, {layer().tiles.count, groups, groups * each}, name("shared/sums"));
+    forEachTile(plan_, l_, [&](const LayerTile& at) {
+      graph_.setTileMapping(partial[at.block][at.group], at.tile());
+      const unsigned first = layer().sample_groups[at.group].first * plan_.block_steps, word = first / kBits,
+                     last = ceilDivide(first + at.rows(), kBits);
+      addVertex(graph_, sums, "snnjax::SumShared", at.tile(),
+                {{"shared", shared_[at.block]},
+                 {"shared_bits", shared_bits_[at.block].slice(word * kSharedOfTile, last * kSharedOfTile, 1)},
+                 {"g_current", at.ownRows(g_current)},
+                 {"sums", partial[at.block][at.group]}},
+                {{"tiles", static_cast<unsigned>(groups)},
+                 {"words", last - word},
+                 {"first", first % kBits},
+                 {"rows", at.rows()},
+                 {"neurons", static_cast<unsigned>(columns)}});
+      const Part part = ownPart(at);
+      if (part.first == part.last) return;
+      addVertex(graph_, adds, "snnjax::AddShared", at.tile(),
+                {{"shared", shared_[at.block][at.group]},
+                 {"sums", partial[at.block].slice(at.group * each, (at.group + 1) * each, 1)},
+                 {"g_weights", g_weights[at.block].slice(part.first, part.last)},
+                 {"any", any_shared_[at.block][at.group][0]}},
+                {{"groups", static_cast<unsigned>(groups)}, {"neurons", static_cast<unsigned>(columns)}});
+    });
+    once_.add(If(any, Sequence({Execute(sums), Execute(adds)}), Sequence()));
   }
 
   poplar::Graph& graph_;
@@ -165,15 +229,20 @@ class GatheredGradient {
   unsigned rows_, words_;  // rows of a block of all samples, words of bits for them
   Counter level_;
   Tensor masks_, turned_, records_, more_, any_;
+  Tensor any_shared_, shared_, shared_bits_;  // [blocks, groups, ...]
   std::vector<Tensor> more_of_tiles_;
   Sequence once_;
 };
 
 }  // namespace
 
-Sequence addGatheredGradient(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,
-                             std::size_t l, bool own, const Tensor& g_current, const Tensor& g_weights) {
-  return GatheredGradient(graph, plan, l, own).add(tensors.lists[own ? l + 1 : l].lists, g_current, g_weights);
+void addGatheredGradient(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t l,
+                         bool own, const Tensor& g_current, const Tensor& g_weights, Pass& pass) {
+  const std::string name = "backward/" + std::string(own ? "own_" : "") + "weights" + std::to_string(l);
+  const Tensor sums = spreadOverGroups(graph, plan.layers[l], g_weights, name + "/sums");
+  if (plan.num_blocks > 1) pass.zeros.push_back(sums);
+  GatheredGradient(graph, plan, l, own).add(tensors.lists[own ? l + 1 : l].lists, g_current, sums, pass);
+  if (sums != g_weights) pass.after.add(poplar::program::Copy(sums, g_weights));
 }
 
 }  // namespace snnjax::builders

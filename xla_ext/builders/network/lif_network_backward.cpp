@@ -145,21 +145,15 @@ class Backward {
     });
   }
 
-  void addGathered(std::size_t l, const Tensor& g_current) {
-    const Tensor& to = cotangents_.layers[l].g_weights;
-    const Tensor sums = spreadOverGroups(graph_, plan_.layers[l], to, name("weights", l) + "/sums");
-    if (plan_.num_blocks > 1) pass_.zeros.push_back(sums);
-    pass_.body.add(addGatheredGradient(graph_, plan_, tensors_, l, false, g_current, sums));
-    if (sums != to) pass_.after.add(Copy(sums, to));
-  }
-
   void addWeights(std::size_t l, const Tensor& g_current) {
     const ListPlan& list = plan_.lists[l];
     if (plan_.layers[l].gradient_on_unit) {
       pass_.body.add(addUnitGradient(graph_, plan_, tensors_, l, g_current, cotangents_.layers[l].g_weights));
       return;
     }
-    if (plan_.layers[l].gathers_gradient) return addGathered(l, g_current);
+    if (plan_.layers[l].gathers_gradient) {
+      return addGatheredGradient(graph_, plan_, tensors_, l, false, g_current, cotangents_.layers[l].g_weights, pass_);
+    }
     const RowsRead read = {.valued = list.valued,
                            .fields =
                                [&](const LayerTile& at) {

@@ -109,12 +109,12 @@ poplar::Tensor historyOf(const NetworkPlan& plan, std::size_t width, const popla
 }
 
 poplar::Tensor addHistory(poplar::Graph& graph, const poplar::Type& type, const NetworkPlan& plan, const ListPlan& list,
-                          std::size_t width, const std::string& name) {
+                          std::size_t width, const std::string& name, unsigned behind) {
   const std::size_t elements = std::size_t{plan.blockRows()} * plan.num_blocks * width;
   const poplar::Tensor history = graph.addVariable(type, {elements}, name);
   for (const Home& home : list.homes) graph.setTileMapping(historyOf(plan, width, history, home), home.tile);
   if (plan.paddedSteps() == plan.options.num_steps || width == 0) return history;
-  graph.setInitialValue(inBlocks(plan, list, history, width).slice(plan.options.num_steps, plan.paddedSteps()), 0);
+  graph.setInitialValue(inBlocks(plan, list, history, width).slice(plan.options.num_steps, plan.paddedSteps()), behind);
   return history;
 }
 

@@ -67,9 +67,9 @@ poplar::Type weightsType(const NetworkPlan& plan);
 // What a home has of all blocks of steps: [num_blocks, rows * width], of records as wide as their stride or of values
 // as wide as the capacity.
 poplar::Tensor historyOf(const NetworkPlan& plan, std::size_t width, const poplar::Tensor& history, const Home& home);
-// A history [batch * steps of all blocks * width] at the homes; past the last step it is 0.
+// A history [batch * steps of all blocks * width] at the homes; past the last step it is `behind`.
 poplar::Tensor addHistory(poplar::Graph& graph, const poplar::Type& type, const NetworkPlan& plan, const ListPlan& list,
-                          std::size_t width, const std::string& name);
+                          std::size_t width, const std::string& name, unsigned behind = 0);
 // The same, seen as [num_steps, batch, width].
 poplar::Tensor inTime(const NetworkPlan& plan, const ListPlan& list, const poplar::Tensor& history, std::size_t width);
 

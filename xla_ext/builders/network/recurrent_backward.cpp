@@ -169,20 +169,9 @@ class RecurrentBackward {
                {"neurons", layer_.tiles.columns}});
   }
 
-  // Where all steps run at once, and nobody fires before the first one.
-  bool gathersWeights() const {
-    return plan_.num_blocks == 1 && !plan_.options.first_spikes && layer_.sample_groups.size() > 1 &&
-           plan_.blockRows() <= kMaxShortNeurons;
-  }
-
   void addWeights(const Tensor& g_current) {
     const Tensor& to = cotangents_.layers[l_].g_recurrent;
-    if (gathersWeights()) {
-      const Tensor sums = spreadOverGroups(graph_, layer_, to, name("own_weights") + "/sums");
-      pass_.body.add(addGatheredGradient(graph_, plan_, tensors_, l_, true, g_current, sums));
-      if (sums != to) pass_.after.add(Copy(sums, to));
-      return;
-    }
+    if (layer_.gathers_recurrent) return addGatheredGradient(graph_, plan_, tensors_, l_, true, g_current, to, pass_);
     WeightsGradient weights(graph_, plan_, l_, to, "own_weights");
     const RowsRead own = {.valued = false,
                           .fields =

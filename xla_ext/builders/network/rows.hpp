@@ -139,9 +139,9 @@ class WeightsGradient {
 
 // The gradient of the weights that read list `layer`, whose entries have no values, or of those of the layer's own
 // spikes of the step before, gathered by input.
-poplar::program::Sequence addGatheredGradient(poplar::Graph& graph, const NetworkPlan& plan,
-                                              const NetworkTensors& tensors, std::size_t layer, bool own,
-                                              const poplar::Tensor& g_current, const poplar::Tensor& g_weights);
+void addGatheredGradient(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,
+                         std::size_t layer, bool own, const poplar::Tensor& g_current, const poplar::Tensor& g_weights,
+                         Pass& pass);
 
 // Backward through a narrow readout, on the tiles of the neurons that it reads: from the gradients of its currents to
 // those of its weights and of the neurons' spikes, [blocks, batch * block_steps * columns].

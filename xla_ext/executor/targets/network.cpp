@@ -217,10 +217,10 @@ class Bringer {
     const ListPlan& list = plan_.lists.front();
     const builders::ListTensors& tensors = network_.tensors.lists.front();
     const Tensor ids = array(operands_.ids);
-    const auto add = [&](const poplar::Type& type, const char* name) {
-      return builders::addHistory(lowering_.graph(), type, plan_, list, list.capacity, name);
+    const auto add = [&](const poplar::Type& type, const char* name, unsigned behind = 0) {
+      return builders::addHistory(lowering_.graph(), type, plan_, list, list.capacity, name, behind);
     };
-    const Tensor own_ids = add(ids.elementType(), "events/ids");
+    const Tensor own_ids = add(ids.elementType(), "events/ids", list.num_neurons);  // nothing past the last step
     bring(lowering_, ids, builders::inTime(plan_, list, own_ids, list.capacity));
     Tensor own_values;
     if (list.valued) {

@@ -8,7 +8,11 @@ namespace {
 
 using namespace kernels;
 
+using snnjax::kSharedInputs, snnjax::kSharedOfTile, snnjax::kShares;
+
 constexpr unsigned kRows = 45, kInputs = 40, kCapacity = 9, kStride = 20;
+// Rows that a worker adds up alone, and of the first group.
+constexpr unsigned kLongest = 9, kOfGroup = 37;
 constexpr unsigned kWords = (kInputs + 31) / 32, kRowWords = (kRows + 31) / 32;
 
 struct Lists {
@@ -61,6 +65,42 @@ std::vector<unsigned> turnedOf(const ipu_model::CodeletLibrary& library, const L
   return turned;
 }
 
+// On one tile; those that it lays aside are summed for two groups of samples.
+std::vector<float> gathered(const ipu_model::CodeletLibrary& library, const std::vector<unsigned>& records,
+                            const std::vector<float>& g, const std::vector<float>& g_weights, unsigned level) {
+  const auto n = static_cast<unsigned>(g.size() / kRows);
+  Alone gather(library, "snnjax::GatherGradient");
+  gather.edge("records", records).edge("g_current", g).edge("g_weights", g_weights);
+  gather.edge("shared", std::vector<unsigned>(kShares * (1 + kSharedInputs), 9U));
+  gather.edge("shared_bits", std::vector<unsigned>(kRowWords * kSharedOfTile, 9U))
+      .edge("any", std::vector<unsigned>{0});
+  gather.edge("level", std::vector<unsigned>{level}).state("inputs", kInputs).state("words", kRowWords);
+  gather.state("rows", kRows).state("neurons", n).state("longest", kLongest).state("always_adds", false);
+  gather.run(n % 4 == 0);
+  const auto shared = gather.get<unsigned>("shared");
+  unsigned count = 0;
+  for (unsigned worker = 0; worker < kShares; ++worker) count += shared[worker * (1 + kSharedInputs)];
+  CHECK_EQUAL(gather.get<unsigned>("any")[0], count > 0 ? 1U : 0U);
+  CHECK_EQUAL(count > 0, level == 0);
+  const auto bits = gather.untraced<unsigned>("shared_bits");  // those of slots that are not used are any numbers
+  std::vector<float> sums;
+  for (const auto& [first, last] : {std::pair{0U, kOfGroup}, std::pair{kOfGroup, kRows}}) {
+    const unsigned word = first / 32, behind = (last + 31) / 32;
+    Alone sum(library, "snnjax::SumShared");
+    sum.edge("shared", shared).edge("g_current", std::vector(g.begin() + first * n, g.begin() + last * n));
+    sum.edge("shared_bits", std::vector(bits.begin() + word * kSharedOfTile, bits.begin() + behind * kSharedOfTile));
+    sum.edge("sums", std::vector<float>(kSharedOfTile * n)).state("tiles", 1U).state("words", behind - word);
+    sum.state("first", first % 32).state("rows", last - first).state("neurons", n).run();
+    const auto own = sum.get<float>("sums");
+    sums.insert(sums.end(), own.begin(), own.end());
+  }
+  Alone add(library, "snnjax::AddShared");
+  add.edge("shared", shared).edge("sums", sums).edge("g_weights", gather.get<float>("g_weights"));
+  add.edge("any", std::vector<unsigned>{1}).state("groups", 2U).state("neurons", n).run();
+  CHECK_EQUAL(add.get<unsigned>("any")[0], 0U);
+  return add.get<float>("g_weights");
+}
+
 void testGradient(const ipu_model::CodeletLibrary& library, unsigned n) {
   Draw draw(n);
   const Lists lists = drawnLists(draw);
@@ -82,11 +122,7 @@ void testGradient(const ipu_model::CodeletLibrary& library, unsigned n) {
     Alone rows(library, "snnjax::ListRows");
     rows.edge("turned", turned).edge("records", std::vector<unsigned>(kInputs * (1 + kRowWords), 3U));
     rows.state("inputs", kInputs).state("words", kRowWords).run();
-    Alone gather(library, "snnjax::GatherGradient");
-    gather.edge("records", rows.get<unsigned>("records")).edge("g_current", g).edge("g_weights", g_weights);
-    gather.edge("level", std::vector<unsigned>{level}).state("inputs", kInputs).state("words", kRowWords);
-    gather.state("rows", kRows).state("neurons", n).state("always_adds", false).run(n % 4 == 0);
-    g_weights = gather.get<float>("g_weights");
+    g_weights = gathered(library, rows.get<unsigned>("records"), g, g_weights, level);
   }
   CHECK(g_weights == expected);  // eighths: sums are exact in any order
 }
