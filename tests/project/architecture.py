@@ -120,12 +120,11 @@ BEYOND_THE_MODEL = ('"builders/', '"poplar_kernels/', '"../')
 COMMON_HEADER = re.compile(
     r'<[a-z_]+>|"[a-z_]+\.hpp"|"schema/[a-z_]+\.hpp"|"poplar_kernels/conventions\.hpp"'
 )
-# Those for handlers: XLA's FFI, the error that all C++ throws, and what says which instructions there are.
+# Those for handlers: XLA's FFI, the error of all C++, what says which instructions there are; those for `system.cpp`.
 HANDLER_HEADER = re.compile(
     r'"xla/ffi/api/ffi\.h"|"\.\./error\.hpp"|<sys/syscall\.h>|<(unistd|cpuid)\.h>'
     r'|"cpu/([a-z]+/)?[a-z_]+\.hpp"'  # `upward_includes` has the order of the folders
 )
-# Those for the file that asks the operating system.
 SYSTEM_HEADER = re.compile(r"<sys/(mman|sysctl)\.h>|<(malloc|unistd|windows)\.h>")
 # Those for files that are compiled once per instruction set.
 KERNEL_HEADER = re.compile(r'<(immintrin|arm_neon)\.h>|"kernels/[a-z_]+\.hpp"|"\.\./kernels\.hpp"')
@@ -346,8 +345,7 @@ def compiled_code(path: str, source: str) -> list[str]:
 def foreign_includes(path: str, source: str) -> list[str]:
     """Headers that a file of `xla_ext/cpu` may not include.
 
-    Files that are compiled once per instruction set, `kernels.cpp` and `kernels/`, do not use XLA; only they include
-    each other and the intrinsics. Only `system.cpp` asks the operating system for memory.
+    `kernels.cpp` and `kernels/`, compiled once per instruction set, do not use XLA; only they include intrinsics.
     """
     name = path.removeprefix("xla_ext/cpu/")
     is_kernel = name == "kernels.cpp" or name.startswith("kernels/")
