@@ -46,8 +46,9 @@ AXES = (
     "arrivals_or_0",
     # Of `simulate`:
     "receptors",  # of each neuron
+    "blocks",  # of neurons that one thread steps
+    "segments",  # of synapses
     "levels",  # of a table of random counts
-    "words",  # of a key
     "pair",  # of numbers
     "recorded",  # neurons
     "pending",  # the steps of the longest delay and 1
