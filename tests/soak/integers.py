@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import snnjax
-from snnjax import SparseSpikes, Synapses, _targets, losses, metrics, neurons
+from snnjax import DelayedSynapses, SparseSpikes, Synapses, _targets, losses, metrics, neurons
 from snnjax.plasticity import STDP, stdp, stdp_traces
 from snnjax.quantisation import quantise
 from tests.numbers import dyadic, picker
@@ -161,10 +161,9 @@ def _targets_of_simulation(rng: Any, size: int, how: Any) -> Any:
     ends = jnp.minimum(jnp.arange(1, size + 1), COUNT).astype(jnp.int32)
 
     def run(targets: Any) -> Any:
-        state = snnjax.simulation_state(CELLS, size, v=v)
-        return snnjax.simulate(
-            CELLS, Synapses(ends, targets, size), weights, state, steps=2, implementation=how
-        )
+        synapses = DelayedSynapses.of(Synapses(ends, targets, size), weights)
+        state = snnjax.simulation_state(CELLS, synapses, v=v)
+        return snnjax.simulate(CELLS, synapses, state, steps=2, implementation=how)
 
     return run
 
@@ -177,18 +176,18 @@ def _delays(rng: Any, size: int, how: Any) -> Any:
     )
 
     def run(delays: Any) -> Any:
-        state = snnjax.simulation_state(CELLS, 1, max_delay=size, v=jnp.ones(1))
-        return snnjax.simulate(CELLS, synapses, weights, state, steps=2, delays=delays, implementation=how)
+        delayed = DelayedSynapses.of(synapses, weights, delays, max_delay=size)
+        state = snnjax.simulation_state(CELLS, delayed, v=jnp.ones(1))
+        return snnjax.simulate(CELLS, delayed, state, steps=2, implementation=how)
 
     return run
 
 
 def _recorded(rng: Any, size: int, how: Any) -> Any:
-    none, weights = Synapses(jnp.zeros(size, jnp.int32), jnp.zeros(0, jnp.uint16), size), jnp.zeros(0)
-    state = snnjax.simulation_state(CELLS, size, v=dyadic(rng, -16, 0, size))
-    return lambda ids: (
-        snnjax.simulate(CELLS, none, weights, state, steps=2, record=ids, implementation=how)[0].v
-    )
+    nobody = Synapses(jnp.zeros(size, jnp.int32), jnp.zeros(0, jnp.uint16), size)
+    none = DelayedSynapses.of(nobody, jnp.zeros(0))
+    state = snnjax.simulation_state(CELLS, none, v=dyadic(rng, -16, 0, size))
+    return lambda ids: snnjax.simulate(CELLS, none, state, steps=2, record=ids, implementation=how)[0].v
 
 
 def _network(rng: Any, size: int, how: Any) -> Any:

@@ -108,6 +108,7 @@ def random_network(
     conductances: bool = False,
     dtype: Any = jnp.float32,
     blocks: int | None = None,
+    delays: int | None = None,
 ):
     """A network of dyadic numbers, some of whose targets are out of range."""
     rng = np.random.default_rng(seed)
@@ -127,7 +128,7 @@ def random_network(
         has_conductances=conductances,
         dt=1.0,
     )
-    sent = rng.random((3, size)) < 0.3
+    sent = rng.random((3 if delays is None else delays, size)) < 0.3
     weights = jnp.abs if conductances else jnp.asarray
     state = SimulationState(
         dyadic(rng, -16, 16, size),
@@ -136,11 +137,12 @@ def random_network(
         jnp.asarray(np.packbits(sent, axis=1, bitorder="little")),
         jnp.asarray(7, jnp.int32),
     )
-    delays = rng.integers(1, 4, synapses) if rng.random() < 0.7 else 2
+    late = rng.integers(1, 4, synapses) if rng.random() < 0.7 else 2
+    late, longest = (late, 3) if delays is None else (delays, delays)
     drawn = Synapses(jnp.asarray(ends), jnp.asarray(targets), receptors * size)
     given = weights(dyadic(rng, -16, 16, synapses)).astype(dtype)
     own = int(rng.integers(1, 4)) if blocks is None else blocks
-    return (cells, DelayedSynapses.of(drawn, given, delays, max_delay=3, blocks=own), state, KEY), {
+    return (cells, DelayedSynapses.of(drawn, given, late, max_delay=longest, blocks=own), state, KEY), {
         "currents": dyadic(rng, 0, 16, STEPS, width) if rng.random() < 0.5 else None,
         "poisson": PoissonInput.of(
             rate=rng.uniform(0, 3000, width), weight=np.round(rng.uniform(0, 4, width)) / 4, dt=1.0
@@ -148,15 +150,15 @@ def random_network(
     }
 
 
-def plastic_network(seed: int, size: int, receptors: int, *, shared: bool, blocks: int | None = None):
+def plastic_network(seed: int, size: int, receptors: int, *, shared: bool, **of: Any):
     """The same with both kinds of plasticity, of some synapses alone."""
-    given, options = random_network(seed, size, receptors, shared=shared, blocks=blocks)
+    given, options = random_network(seed, size, receptors, shared=shared, **of)
     cells, synapses, state, key = given
     rng = np.random.default_rng(seed)
     state = state._replace(
-        traces=STDPTraces(dyadic(rng, 0, 4, 3, size), dyadic(rng, 0, 4, size)),
+        traces=STDPTraces(dyadic(rng, 0, 4, synapses.max_delay, size), dyadic(rng, 0, 4, size)),
         short_term=ShortTermState(*(dyadic(rng, 0, 4, size) / 4 for _ in range(2))),
-        released=dyadic(rng, 0, 4, 3, size) / 4,
+        released=dyadic(rng, 0, 4, synapses.max_delay, size) / 4,
     )
     chosen = jnp.asarray(rng.random(synapses.num_synapses) < 0.7)
     options["stdp"] = STDP((0.5, 0.75), (0.5, 0.25), (-12.0, 12.0), chosen if seed % 2 else None)
@@ -499,11 +501,11 @@ def test_spikes_are_the_same_for_any_number_of_blocks_and_threads() -> None:
     """To the bit, with weights that are no dyadic numbers; blocks of more than one run on all threads of the machine."""
     rng, size = np.random.default_rng(0), 300
     drawn = Synapses.with_probability(KEY, size, size, 0.2)
-    weights, delays = rng.normal(0.3, 1.0, drawn.num_synapses), rng.integers(1, 20, drawn.num_synapses)
+    weights, delays = rng.normal(1.0, 4.0, drawn.num_synapses), rng.integers(1, 20, drawn.num_synapses)
     cells = neurons.cuba_lif(
         tau=10.0, synaptic_taus=(1.0,), rest=np.linspace(-1, 0, size), threshold=1.0, reset=0.0, refractory=1.0, dt=0.1
     )
-    poisson = PoissonInput.of(rate=np.where(np.arange(size) < 150, 900.0, 1200.0), weight=0.7, dt=0.1)
+    poisson = PoissonInput.of(rate=np.where(np.arange(size) < 150, 900.0, 1200.0), weight=6.0, dt=0.1)
     found = []
     for blocks in (1, 2, 5):
         for dtype in (jnp.float32, jnp.bfloat16):
