@@ -43,7 +43,7 @@ class DelayedSynapses:
     """
 
     # Of a target its place in the block, ``receptor * ceil(neurons / blocks) + neuron``: uint16, or the lower half of
-    # uint32, of which the upper half is the weight in bfloat16.
+    # int32, of which the upper half is the weight in bfloat16.
     words: Integer[Array, " synapses"]
     strengths: Float[Array, " synapses"] | Quantised | None  # the weights, if not in the words
     segments: UInt16[Array, "segments 2"]  # the delay in steps, and the number of synapses
@@ -74,7 +74,7 @@ class DelayedSynapses:
         """The target of each synapse, ``receptor * neurons + neuron``, int32; `num_targets` if there is none."""
         blocks, neurons = self.ends.shape[:2]
         width = max(-(-neurons // blocks), 1)
-        places = (self.words & 0xFFFF).astype(jnp.int32)
+        places = self.words.astype(jnp.int32) & 0xFFFF
         block = self._rows(1, self.num_synapses) // max(neurons, 1)
         receptor, neuron = places // width, places % width * blocks + block
         targets = receptor * neurons + neuron
@@ -231,5 +231,5 @@ def _stored(places: Array, weights: Array | Quantised) -> dict[str, Any]:
     if isinstance(weights, Quantised) or weights.dtype != jnp.bfloat16:
         known = weights if isinstance(weights, Quantised) else upcast(weights)
         return {"words": places, "strengths": known}
-    upper = jax.lax.bitcast_convert_type(weights, jnp.uint16).astype(jnp.uint32)
-    return {"words": upper << 16 | places.astype(jnp.uint32), "strengths": None}
+    upper = jax.lax.bitcast_convert_type(weights, jnp.uint16).astype(jnp.int32)
+    return {"words": upper << 16 | places.astype(jnp.int32), "strengths": None}

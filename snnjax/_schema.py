@@ -48,6 +48,11 @@ AXES = (
     "receptors",  # of each neuron
     "blocks",  # of neurons that one thread steps
     "segments",  # of synapses
+    "projections",  # of `connect`
+    "columns",  # what is known of each of them
+    "cells",  # projections, blocks and senders
+    "quantiles",  # of weights
+    "late",  # quantiles of delays
     "levels",  # of a table of random counts
     "pair",  # of numbers
     "recorded",  # neurons
@@ -127,7 +132,7 @@ TABLES = {
     "lif_network": "ops/_lif_network/records.py",
     **{
         op: f"ops/_tables/{op}.py"
-        for op in ("delay_spikes", "delayed_spike_matmul", "select_spikes", "simulate")
+        for op in ("connect", "delay_spikes", "delayed_spike_matmul", "select_spikes", "simulate")
     },
     **dict.fromkeys(PRODUCTS, "ops/_tables/products.py"),
 }

@@ -30,6 +30,7 @@ TARGETS = (
     "snnjax_delayed_spike_matmul",
     "snnjax_delayed_spike_matmul_spikes_backward",
     "snnjax_delayed_spike_matmul_weights_backward",
+    "snnjax_connect",
     "snnjax_simulate",
     "snnjax_lif_network",
     "snnjax_lif_network_backward",

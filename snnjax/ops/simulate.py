@@ -27,6 +27,7 @@ from snnjax._sparse_spikes import SparseSpikes, beyond
 from snnjax._types import State, Unchecked, as_int32
 from snnjax.ops._kernel_operands import call_by_records
 from snnjax.ops._product import shared
+from snnjax.ops._random import key_words
 from snnjax.ops._simulation.checks import (
     check_conductances,
     check_input,
@@ -233,7 +234,7 @@ def _operands(
     faults = traced_faults(neurons, synapses, poisson, stdp)
     limits = jnp.zeros((0, 1), jnp.int32) if poisson is None else poisson.limits
     events = jnp.zeros(1) if poisson is None else constant(_OP, "poisson.weights", poisson.weights, count)
-    words = jnp.zeros(2, jnp.uint32) if poisson is None else jax.random.bits(key, (2,), jnp.uint32)
+    words = jnp.zeros(2, jnp.int32) if poisson is None else key_words(key)
     return Operands(
         v=_or_nan(_relative(neurons, state, count, dtype), faults),
         received=received.astype(dtype),
@@ -241,22 +242,17 @@ def _operands(
         sent=sent,
         step=jnp.asarray(step, jnp.int32),
         **_constants(neurons, count, dtype, currents),
-        words=_read(synapses.words),
+        words=synapses.words,
         weights=synapses.strengths,
         segments=synapses.segments,
         ends=synapses.ends,
-        key=jax.lax.bitcast_convert_type(words, jnp.int32),
+        key=words,
         poisson_limits=constant(_OP, "poisson.limits", limits, count),
         poisson_weights=events.astype(dtype),
         recorded=None if record is None else as_int32(record),
         stdp=_stdp_operands(stdp, state.traces, dtype),
         short_term=_short_term_operands(short_term, state, dtype),
     )
-
-
-def _read(words: Array) -> Array:
-    """Words as the kernels read them: those of 32 bits with a sign."""
-    return words if words.dtype == jnp.uint16 else jax.lax.bitcast_convert_type(words, jnp.int32)
 
 
 def _relative(neurons: SynapticLIF, state: SimulationState, count: int, dtype: DTypeLike) -> Array:

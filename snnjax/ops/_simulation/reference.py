@@ -7,17 +7,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from snnjax._delayed_synapses import DelayedSynapses
-from snnjax._jax_compat import threefry_2x32
 from snnjax._plasticity import STDP, ShortTerm, ShortTermState, changed_weights, released, short_term_after
 from snnjax._sharding import vary_alike
 from snnjax._sparse_spikes import list_ids
 from snnjax._types import State, Unchecked, id_dtype, upcast
+from snnjax.ops._random import hashed, threefry
 from snnjax.ops._tables.simulate import Operands, Results, ShortTermResults, StdpResults
 
 _SIGN = 1 << 31  # random words as signed numbers keep their order
-_GOLDEN = 0x9E3779B9  # neighbours differ in all bits
-# Of triple32, a bijective hash whose bits are all but unbiased (Wellons 2018, "Prospecting for hash functions").
-_SHIFTS, _FACTORS = (17, 11, 15, 14), (0xED5AD4BB, 0xAC4C1B51, 0x31848BAB)
 
 
 class Static(NamedTuple):
@@ -29,21 +26,9 @@ class Static(NamedTuple):
     poisson_receptor: int
 
 
-def random_words(key: Array, step: Array, neurons: int) -> Array:
-    """A word of 32 bits for each neuron in a step: two words of the step, and a hash with both of the number."""
-    words = threefry_2x32((key[0], key[1]), jnp.stack([step.astype(jnp.uint32), jnp.uint32(0)]))
-    x = jnp.arange(neurons, dtype=jnp.uint32) * jnp.uint32(_GOLDEN) + words[0]
-    for turn, (shift, factor) in enumerate(zip(_SHIFTS, _FACTORS, strict=False)):
-        x = (x ^ (x >> shift)) * jnp.uint32(factor)
-        if turn == 0:
-            x = x ^ words[1]
-    return x ^ (x >> _SHIFTS[-1])
-
-
 def _poisson_counts(operands: Operands, step: Array) -> Array:
     """How many events each neuron has in a step."""
-    key = jax.lax.bitcast_convert_type(operands.key, jnp.uint32)
-    words = random_words(key, step, operands.v.shape[0])
+    words = hashed(jnp.arange(operands.v.shape[0]), threefry(operands.key, step, jnp.zeros_like(step)))
     drawn = jax.lax.bitcast_convert_type(words ^ jnp.uint32(_SIGN), jnp.int32)
     return jnp.sum(drawn[None, :] > operands.poisson_limits, axis=0, dtype=jnp.int32)
 
@@ -95,11 +80,9 @@ def _pushed(history: Array, row: Array) -> Array:
 
 def _synapses_of(operands: Operands) -> DelayedSynapses:
     """The synapses of a call."""
-    words, (receptors, neurons) = operands.words, operands.received.shape
-    if words.dtype == jnp.int32:
-        words = jax.lax.bitcast_convert_type(words, jnp.uint32)
-    stored = operands.weights, operands.segments, operands.ends
-    return DelayedSynapses(words, *stored, receptors * neurons, operands.sent.shape[0])
+    receptors, neurons = operands.received.shape
+    stored = operands.words, operands.weights, operands.segments, operands.ends
+    return DelayedSynapses(*stored, receptors * neurons, operands.sent.shape[0])
 
 
 def reference(operands: Operands, static: Static) -> Results:

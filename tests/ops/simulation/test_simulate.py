@@ -479,7 +479,7 @@ def test_hostile_structure_reaches_no_other_memory(packed: bool) -> None:
     """Ends in any order, places, delays and lengths out of range: what is computed is finite."""
     (cells, synapses, state, key), options = plastic_network(2, 33, 2, shared=True, blocks=2)
     rng = np.random.default_rng(0)
-    kind = np.uint32 if packed else np.uint16
+    kind = np.int32 if packed else np.uint16
     words = rng.integers(0, np.iinfo(kind).max, 50, dtype=kind) & kind(0x3F80FFFF & np.iinfo(kind).max)
     wrong = dataclasses.replace(
         synapses,

@@ -1,32 +1,15 @@
 #include "block.hpp"
 
-#include <bit>
 #include <cmath>
 
 #include "cpu/lists/marks.hpp"
+#include "random.hpp"
 
 namespace snnjax::simulate {
 namespace {
 
 constexpr float kMostSteps = 1 << 24;  // that a float counts
 constexpr Index kShortRun = 64;        // neurons: of shorter runs, on average, constants are read one by one
-
-// Threefry-2x32 with 20 rounds (Salmon et al. 2011), as in JAX.
-std::array<std::uint32_t, 2> threefry(const std::uint32_t* key, std::uint32_t x, std::uint32_t y) {
-  constexpr int kRotations[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
-  const std::uint32_t keys[3] = {key[0], key[1], key[0] ^ key[1] ^ 0x1BD11BDA};
-  x += keys[0];
-  y += keys[1];
-  for (std::uint32_t group = 0; group < 5; ++group) {
-    for (const int bits : kRotations[group % 2]) {
-      x += y;
-      y = std::rotl(y, bits) ^ x;
-    }
-    x += keys[(group + 1) % 3];
-    y += keys[(group + 2) % 3] + group + 1;
-  }
-  return {x, y};
-}
 
 }  // namespace
 
@@ -276,8 +259,7 @@ void Block::step(Index t) {
   const NeuronConstant<float> currents = currentsOf(t);
   const auto now = static_cast<std::uint32_t>(shared_.from.step.at<std::int32_t>(shared_.group)[0] + t);
   const auto* const key = shared_.from.key.at<std::uint32_t>(shared_.group);
-  const auto words = limits_.areShared() && runs_.front().poisson.levels == 0 ? std::array<std::uint32_t, 2>{}
-                                                                               : threefry(key, now, 0);
+  const Words words = threefry({key[0], key[1]}, now, 0);
   Index found = 0;
   for (Run& run : runs_) {
     run.step.currents = currents;

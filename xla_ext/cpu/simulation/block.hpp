@@ -48,7 +48,6 @@ class Constants {
   template <typename From>
   Constants(const Shared& shared, Index block, const From* from, Index rows, Index length);
 
-  bool areShared() const { return is_shared_; }
   // Those of neurons from the first of a run on, all alike if `as_one`; neurons are still counted from 0.
   NeuronConstant<T> row(Index index, Index first, bool as_one) const;
   bool differ(Index a, Index b) const;
