@@ -38,8 +38,8 @@ class DelayedSynapses:
     a segment are those with one delay. `sources`, `targets`, `delays` and `weights` say of each synapse what it is, in
     this order.
 
-    Made by `DelayedSynapses.of`. Weights in bfloat16 take 4 bytes a synapse with everything else, those of 8 bits 3, and
-    float32 6; and segments 4 bytes each.
+    Made by `DelayedSynapses.of` or `snnjax.circuits`. With weights in bfloat16 a synapse takes 4 bytes, with those of 8
+    bits 3, and with float32 6; a segment takes 4.
     """
 
     # Of a target its place in the block, ``receptor * ceil(neurons / blocks) + neuron``: uint16, or the lower half of

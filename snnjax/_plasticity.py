@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import DTypeLike
-from jaxtyping import Array, ArrayLike, Bool, Float, Int, PyTree
+from jaxtyping import Array, ArrayLike, Bool, Float, PyTree
 
 from snnjax._arguments import explained
 from snnjax._check import check_number, check_per_neuron, check_shape, concrete, fail, short_repr, type_words

@@ -16,11 +16,11 @@ from snnjax._arguments import explained
 from snnjax._check import check_choice, check_integer, check_key, check_shape, concrete, fail, short_repr
 from snnjax._delayed_synapses import DelayedSynapses, blocks_for
 from snnjax._types import Unchecked
-from snnjax.ops.connect import DISTINCT, IN_DEGREE, ONE_TO_ONE, UNIFORM, Static, connect
-from snnjax.ops.connect import Projection as Row
 from snnjax.ops._random import key_words
 from snnjax.ops._simulation.records import step_length
 from snnjax.ops._tables.connect import Operands
+from snnjax.ops.connect import DISTINCT, IN_DEGREE, ONE_TO_ONE, UNIFORM, Static, connect
+from snnjax.ops.connect import Projection as Row
 
 _WEIGHTS, _DELAYS = 2**12, 2**16  # equally likely values that stand for a distribution
 _MOST_OF_ROW = 2**16 - 1  # synapses of a neuron to a block
@@ -39,7 +39,9 @@ class Normal(NamedTuple):
 
     def quantiles(self, shares: np.ndarray) -> np.ndarray:
         """The values below which these shares are."""
-        low, high = (0.5 * math.erfc((self.mean - end) / self.std / 2**0.5) for end in (self.least, self.most))
+        low, high = (
+            0.5 * math.erfc((self.mean - end) / self.std / 2**0.5) for end in (self.least, self.most)
+        )
         share = low + (high - low) * shares
         # From the closer end, in whose distance float32 has the precision.
         tail = jax.scipy.special.ndtri(jnp.asarray(np.minimum(share, 1 - share), jnp.float32))
@@ -103,7 +105,9 @@ class Populations:
         >>> column.each({"E": 1.0, "I": -4.0})[[79, 80]].tolist()
         [1.0, -4.0]
         >>> wiring = [
-        ...     circuits.Projection("E", "I", weight=0.2, delay=circuits.Normal(1.5, 0.7, 0.1), probability=0.1),
+        ...     circuits.Projection(
+        ...         "E", "I", weight=0.2, delay=circuits.Normal(1.5, 0.7, 0.1), probability=0.1
+        ...     ),
         ...     circuits.Projection("I", "E", weight=circuits.Normal(-1.0, 0.1), delay=0.8, in_degree=5),
         ... ]
         >>> synapses = column.connect(jax.random.key(0), wiring, dt=0.1)
@@ -114,7 +118,9 @@ class Populations:
     def __init__(self, sizes: Mapping[str, int]) -> None:
         op = "Populations"
         if not isinstance(sizes, Mapping) or not sizes:
-            fail(f"{op}: `sizes` must be a mapping of names, got {short_repr(sizes)}. Pass {{'E': 80, 'I': 20}}.")
+            fail(
+                f"{op}: `sizes` must be a mapping of names, got {short_repr(sizes)}. Pass {{'E': 80, 'I': 20}}."
+            )
         self.sizes = {name: check_integer(op, f"sizes[{name!r}]", size, 0) for name, size in sizes.items()}
         self.num_neurons = sum(self.sizes.values())
 
@@ -181,10 +187,15 @@ class Populations:
         blocks = blocks_for(op, blocks, neurons, receptors * neurons)
         words = np.asarray(key_words(key)).view(np.uint32)
         draw = np.random.Generator(np.random.Philox(key=words.astype(np.uint64)))
-        drawn = [self._drawn(f"{op}: `projections[{k}]", each, blocks, step, draw) for k, each in enumerate(projections)]
+        drawn = [
+            self._drawn(f"{op}: `projections[{k}]", each, blocks, step, draw)
+            for k, each in enumerate(projections)
+        ]
         rows, arrays = self._table(projections, drawn, receptors, op)
         ends = _ends(op, rows, drawn, blocks, neurons)
-        operands = Operands(key_words(key), *(jnp.asarray(array) for array in (rows, arrays[0], ends, *arrays[1:])))
+        operands = Operands(
+            key_words(key), *(jnp.asarray(array) for array in (rows, arrays[0], ends, *arrays[1:]))
+        )
         is_packed = jnp.dtype(dtype) == jnp.bfloat16
         static = Static(int(ends[-1, -1, 1]), int(ends[-1, -1, 0]), is_packed)
         found = connect(operands, static, implementation)
@@ -196,7 +207,9 @@ class Populations:
             hint = f"Name {', '.join(self.sizes)}"
             fail(f"{op}: `{argument}` must have a value for each population, got {', '.join(names)}. {hint}.")
 
-    def _drawn(self, where: str, each: Projection, blocks: int, dt: float, draw: np.random.Generator) -> _Drawn:
+    def _drawn(
+        self, where: str, each: Projection, blocks: int, dt: float, draw: np.random.Generator
+    ) -> _Drawn:
         """How many synapses each neuron sends to each block, and the values of their weights and delays."""
         if not isinstance(each, Projection):
             fail(f"{where}` must be a Projection, got {short_repr(each)}. Make it with circuits.Projection.")
@@ -206,15 +219,21 @@ class Populations:
                 fail(f"{where}.{name}` must be a population, got {short_repr(getattr(each, name))}. {hint}.")
         given = [rule for rule in _RULES if getattr(each, rule) is not None]
         if len(given) != 1:
-            fail(f"{where}` must have one rule, got {' and '.join(given) or 'none'}. Pass one of {', '.join(_RULES)}.")
-        sources, targets = (np.arange(self[name].start, self[name].stop) for name in (each.source, each.target))
+            fail(
+                f"{where}` must have one rule, got {' and '.join(given) or 'none'}. Pass one of {', '.join(_RULES)}."
+            )
+        sources, targets = (
+            np.arange(self[name].start, self[name].stop) for name in (each.source, each.target)
+        )
         rule, counts = _counts(where, given[0], each, sources, targets, blocks, draw)
         firsts = np.zeros((blocks, len(sources) + 1), np.int64)
         np.cumsum(counts, axis=1, out=firsts[:, 1:])
         late = np.rint(_values(f"{where}.delay", each.delay, _DELAYS) / dt)
         if late.min() < 1 or late.max() > _MOST_OF_ROW:
             wrong = float(late.min() if late.min() < 1 else late.max()) * dt
-            fail(f"{where}.delay` must round to 1 to {_MOST_OF_ROW} steps, got {wrong:g} ms. Limit its distribution.")
+            fail(
+                f"{where}.delay` must round to 1 to {_MOST_OF_ROW} steps, got {wrong:g} ms. Limit its distribution."
+            )
         weights = _values(f"{where}.weight", each.weight, _WEIGHTS)
         return _Drawn(rule, firsts, weights.astype(np.float32), late.astype(np.uint16))
 
@@ -231,7 +250,9 @@ class Populations:
             source, target = self[each.source], self[each.target]
             receptor = check_integer(op, "receptor", each.receptor, 0)
             if receptor >= receptors:
-                fail(f"{op}: `receptor` must be below {receptors}, the receptors, got {receptor}. Choose one of them.")
+                fail(
+                    f"{op}: `receptor` must be below {receptors}, the receptors, got {receptor}. Choose one of them."
+                )
             ends = (source.start, source.stop - source.start, target.start, target.stop - target.start)
             skips = int(not each.autapses)
             tables = (*weights.place(own.quantiles), *late.place(own.late))
@@ -264,10 +285,17 @@ def _values(where: str, given: Unchecked, count: int) -> np.ndarray:
     """The values of a number or distribution, in float64."""
     shares = (np.arange(count) + 0.5) / count
     numbers = concrete(given.quantiles(shares) if hasattr(given, "quantiles") else given)
-    if numbers is None or numbers.dtype.kind not in "fiu" or numbers.size == 0 or numbers.ndim > 1 or (
-        numbers.ndim == 1 and not hasattr(given, "quantiles")
-    ) or not np.all(np.isfinite(numbers)):
-        fail(f"{where}` must be a finite number or a distribution, got {short_repr(given)}. Pass circuits.Normal.")
+    if (
+        numbers is None
+        or numbers.dtype.kind not in "fiu"
+        or numbers.size == 0
+        or numbers.ndim > 1
+        or (numbers.ndim == 1 and not hasattr(given, "quantiles"))
+        or not np.all(np.isfinite(numbers))
+    ):
+        fail(
+            f"{where}` must be a finite number or a distribution, got {short_repr(given)}. Pass circuits.Normal."
+        )
     return np.atleast_1d(np.asarray(numbers, np.float64))
 
 
@@ -290,11 +318,15 @@ def _counts(
         may = may - own
     if rule == "one_to_one":
         if len(sources) != len(targets):
-            fail(f"{where}.one_to_one` must be of equal sizes, got {len(sources)} and {len(targets)}. Use another rule.")
+            fail(
+                f"{where}.one_to_one` must be of equal sizes, got {len(sources)} and {len(targets)}. Use another rule."
+            )
         return ONE_TO_ONE, (targets % blocks == np.arange(blocks)[:, None]).astype(np.int64)
     if rule == "probability":
         if not isinstance(each.probability, float | int) or not 0 <= each.probability <= 1:
-            fail(f"{where}.probability` must be between 0 and 1, got {short_repr(each.probability)}. It is a share.")
+            fail(
+                f"{where}.probability` must be between 0 and 1, got {short_repr(each.probability)}. It is a share."
+            )
         return DISTINCT, draw.binomial(may, each.probability)
     count = check_integer(where.split("`")[0].rstrip(": "), rule, getattr(each, rule), 0)
     if count > 0 and may.sum() == 0:
@@ -307,7 +339,9 @@ def _counts(
         return IN_DEGREE, np.stack([draw.multinomial(count * int(own), even) for own in width[:, 0]])
     if count > may.sum(axis=0).min(initial=count):
         most = int(may.sum(axis=0).min())
-        fail(f"{where}.out_degree` must be at most {most}, the neurons to choose from, got {count}. Choose fewer.")
+        fail(
+            f"{where}.out_degree` must be at most {most}, the neurons to choose from, got {count}. Choose fewer."
+        )
     found, left = np.zeros(may.shape, np.int64), np.full(len(sources), count)
     for block in range(blocks):  # of those that are left, so many in this block
         found[block] = draw.hypergeometric(may[block], may[block + 1 :].sum(axis=0), left)
@@ -331,7 +365,9 @@ def _ends(op: str, rows: np.ndarray, drawn: Sequence[_Drawn], blocks: int, neuro
     synapses = functools.reduce(np.add, (counts for counts, _ in by_delays.values()), zero)
     segments = functools.reduce(np.add, (np.minimum(*own) for own in by_delays.values()), zero)
     if synapses.max(initial=0) > _MOST_OF_ROW:
-        hint = "Pass more blocks"
-        fail(f"{op}: `blocks` must leave at most {_MOST_OF_ROW} synapses of a neuron to each, got {synapses.max()}. {hint}.")
+        fail(
+            f"{op}: `blocks` must leave at most {_MOST_OF_ROW} synapses of a neuron to each, got {synapses.max()}. "
+            "Pass more blocks."
+        )
     ends = np.stack([np.cumsum(segments), np.cumsum(synapses)], axis=1)
     return ends.reshape(blocks, neurons, 2).astype(np.int32)

@@ -2,7 +2,7 @@
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, UInt32
+from jaxtyping import Array, Int32, UInt32
 
 from snnjax._jax_compat import threefry_2x32
 
@@ -11,7 +11,7 @@ _SHIFTS, _FACTORS = (17, 11, 15, 14), (0xED5AD4BB, 0xAC4C1B51, 0x31848BAB)
 _ROUNDS = 4
 
 
-def key_words(key: Array) -> UInt32[Array, "2"]:
+def key_words(key: Array) -> Int32[Array, "2"]:
     """Two random words of a key, as int32, in which they travel to kernels."""
     return jax.lax.bitcast_convert_type(jax.random.bits(key, (2,), jnp.uint32), jnp.int32)
 

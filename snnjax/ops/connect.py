@@ -64,8 +64,8 @@ class _Cells(NamedTuple):
     @classmethod
     def of(cls, operands: Operands, synapses: int) -> "_Cells":
         """Those of all cells."""
-        blocks, neurons = operands.ends.shape[:2]
-        of = Projection(*operands.projections.T)
+        (blocks, neurons), count = operands.ends.shape[:2], operands.projections.shape[0]
+        of = Projection(*operands.projections.T[:, None, None])
         source = jnp.arange(neurons)[None, :, None] - of.first_source
         sends = (source >= 0) & (source < of.sources)
         start = of.first_cell + jnp.arange(blocks)[:, None, None] * (of.sources + 1)
@@ -75,12 +75,19 @@ class _Cells(NamedTuple):
         total = jnp.broadcast_to(jnp.take(operands.firsts, start + of.sources, mode="clip"), counts.shape)
         cell = jnp.repeat(jnp.arange(counts.size), counts.reshape(-1), total_repeat_length=synapses)
         ends = jnp.cumsum(counts.reshape(-1))
-        row = cell // max(len(of.rule), 1)
+        row = cell // max(count, 1)
         place = jnp.arange(synapses)
         before = (ends - counts.reshape(-1))[cell]
         row_first = jnp.concatenate([jnp.zeros(1, jnp.int32), operands.ends[..., 1].reshape(-1)])[row]
         own = place - before + first.reshape(-1)[cell]
-        return cls(row, place - row_first, cell % max(len(of.rule), 1), own, first.reshape(-1)[cell], total.reshape(-1)[cell])
+        return cls(
+            row,
+            place - row_first,
+            cell % max(count, 1),
+            own,
+            first.reshape(-1)[cell],
+            total.reshape(-1)[cell],
+        )
 
 
 def _within(word: Array, count: Array) -> Array:
@@ -102,7 +109,9 @@ def _places(operands: Operands, cells: _Cells, key: tuple[Array, Array], of: Pro
     choices = targets - skips
     number, row_number = cells.number.astype(jnp.uint32), cells.place.astype(jnp.uint32)
     uniform = _within(hashed(2 * row_number, key), choices)
-    distinct = permuted(cells.own - cells.first, jnp.where(of.rule == DISTINCT, choices, 1), (hashed(~number, key), key[1]))
+    distinct = permuted(
+        cells.own - cells.first, jnp.where(of.rule == DISTINCT, choices, 1), (hashed(~number, key), key[1])
+    )
     each = jnp.maximum(cells.all // jnp.maximum(targets, 1), 1)
     slots = jnp.where(of.rule == IN_DEGREE, each * targets, 1)
     spread = permuted(cells.own, slots, threefry(operands.key, number + jnp.uint32(1 << 31), block))
@@ -125,7 +134,9 @@ def reference(operands: Operands, static: Static) -> Results:
     late = operands.late[of.first_late + _within(bits << 16, of.late)].astype(jnp.int32)
     order = jnp.lexsort((late, cells.row))
     places, weights, row, late = places[order], weights[order], cells.row[order], late[order]
-    first = jnp.concatenate([jnp.ones(min(1, static.synapses), bool), (jnp.diff(row) != 0) | (jnp.diff(late) != 0)])
+    first = jnp.concatenate(
+        [jnp.ones(min(1, static.synapses), bool), (jnp.diff(row) != 0) | (jnp.diff(late) != 0)]
+    )
     run = jnp.cumsum(first) - 1
     firsts = jnp.concatenate([jnp.zeros(1, jnp.int32), operands.ends[..., 0].reshape(-1)])
     of_row = run - jax.ops.segment_min(run, row, blocks * neurons)[row]

@@ -80,7 +80,8 @@ def simulate(
 
     then :math:`g_{rj}` is multiplied by :math:`\delta_r`, and a neuron that spikes has the potential `reset`, which it
     keeps for `refractory` steps: in these it receives, but neither moves nor spikes. A spike at step t arrives at step
-    ``t + delay``, with the weight that the synapse then has. With currents this is the exact solution between events, with conductances it is exponential Euler.
+    ``t + delay``, with the weight that the synapse then has. With currents this is the exact solution between events,
+    with conductances it is exponential Euler.
 
     Weights are plastic with `stdp`: behind each step they change as in `snnjax.plasticity.stdp`, by pairs of the spikes
     that arrive in it and those of the neuron that receives. With `short_term`, a spike sends its weights times what

@@ -174,7 +174,13 @@ def check_plasticity(
     earlier = synapses.max_delay, synapses.num_neurons
     held = (
         ("stdp", stdp, "traces", STDPTraces, {"before": earlier, "after": earlier[1:]}),
-        ("short_term", short_term, "short_term", ShortTermState, dict.fromkeys(ShortTermState._fields, earlier[1:])),
+        (
+            "short_term",
+            short_term,
+            "short_term",
+            ShortTermState,
+            dict.fromkeys(ShortTermState._fields, earlier[1:]),
+        ),
         ("short_term", short_term, "released", jax.Array, {"": earlier}),
     )
     for name, rule, field, kind, shapes in held:

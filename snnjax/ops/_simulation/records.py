@@ -128,7 +128,9 @@ class SimulationState(NamedTuple):
     # Of spike-timing-dependent plasticity; `before` is ``[max_delay, neurons]``, as the spikes of these steps found it.
     traces: STDPTraces | None = None
     short_term: ShortTermState | None = None
-    released: Float[Array, "max_delay neurons"] | None = None  # by the spikes of these steps, with `short_term`
+    released: Float[Array, "max_delay neurons"] | None = (
+        None  # by the spikes of these steps, with `short_term`
+    )
     # mV, what `v` has rounded off: close to rest, potentials are known in far smaller steps than `v` can hold.
     rounded_off: Float[Array, " neurons"] | None = None
 

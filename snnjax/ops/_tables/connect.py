@@ -9,7 +9,9 @@ class Operands(NamedTuple):
     """The operands of ``snnjax_connect``."""
 
     key: Annotated[Any, arrays("counts", "pair")]
-    projections: Annotated[Any, arrays("counts", "projections", "columns")]  # `Projection` of snnjax/ops/connect.py
+    projections: Annotated[
+        Any, arrays("counts", "projections", "columns")
+    ]  # `Projection` of snnjax/ops/connect.py
     # Of each projection, block and sender, and one behind the last one: the number of synapses before its own.
     firsts: Annotated[Any, arrays("counts", "cells")]
     ends: Annotated[Any, arrays("counts", "blocks", "neurons", "pair")]  # as in `DelayedSynapses`

@@ -215,7 +215,9 @@ def poisson_counts(key: np.ndarray, steps: int, rates: np.ndarray) -> np.ndarray
     """The events of each step and neuron: random words that stand for so many or fewer are exceeded."""
     size = len(rates)
     own = np.asarray(jax.random.bits(jax.random.wrap_key_data(key), (2,), jnp.uint32))
-    first, second = random_words(own, np.arange(steps, dtype=np.uint32), np.zeros(steps, np.uint32))[..., None]
+    first, second = random_words(own, np.arange(steps, dtype=np.uint32), np.zeros(steps, np.uint32))[
+        ..., None
+    ]
     x = np.arange(size, dtype=np.uint32) * np.uint32(0x9E3779B9) + first
     x = ((x ^ (x >> np.uint32(17))) * np.uint32(0xED5AD4BB)) ^ second
     x = (x ^ (x >> np.uint32(11))) * np.uint32(0xAC4C1B51)

@@ -42,8 +42,8 @@ def sort(**changed):
 REFUSED = {
     "simulate: `neurons` must be a SynapticLIF, got a Neuron. "
     "Make them with snnjax.neurons.cuba_lif or coba_lif.": lambda: call(neurons=neurons.lif()),
-    "simulate: `synapses` must be DelayedSynapses, got None. Make them with DelayedSynapses.of.": lambda: call(
-        synapses=None
+    "simulate: `synapses` must be DelayedSynapses, got None. Make them with DelayedSynapses.of.": lambda: (
+        call(synapses=None)
     ),
     "DelayedSynapses.of: `synapses` must be Synapses, got None. "
     "Make them with Synapses.with_probability, for instance.": lambda: sort(synapses=None),
@@ -72,25 +72,32 @@ REFUSED = {
     f"simulate: `state.step` must have shape [] = [], got [3]. {HINT}": lambda: call(
         state=STATE._replace(step=jnp.zeros(3, jnp.int32))
     ),
-    "DelayedSynapses.of: `delays` must be an integer of at least 1, got 0. Pass 1 or more.": lambda: sort(delays=0),
+    "DelayedSynapses.of: `delays` must be an integer of at least 1, got 0. Pass 1 or more.": lambda: sort(
+        delays=0
+    ),
     "DelayedSynapses.of: `delays` must be between 1 and 65535, got 0. Delays are in steps.": lambda: sort(
         delays=jnp.zeros(9, jnp.uint16)
     ),
-    "DelayedSynapses.of: `delays` must hold integers, got float32. Cast it with delays.astype(int).": lambda: sort(
-        delays=jnp.ones(9)
+    "DelayedSynapses.of: `delays` must hold integers, got float32. Cast it with delays.astype(int).": lambda: (
+        sort(delays=jnp.ones(9))
     ),
     "DelayedSynapses.of: `delays` must have shape [synapses] = [9], got [8]. "
     "Pass one for each synapse.": lambda: sort(delays=jnp.ones(8, jnp.int32)),
-    "DelayedSynapses.of: `delays` must be of known values, got a tracer. "
-    "Sort them outside of jit.": lambda: jax.jit(lambda late: sort(delays=late))(jnp.ones(9, jnp.int32)),
+    "DelayedSynapses.of: `delays` must be of known values, got a tracer. Sort them outside of jit.": lambda: (
+        jax.jit(lambda late: sort(delays=late))(jnp.ones(9, jnp.int32))
+    ),
     "DelayedSynapses.of: `synapses` must be of known values, got a tracer. "
     "Sort them outside of jit.": lambda: jax.jit(lambda drawn: sort(synapses=drawn))(DRAWN),
     "DelayedSynapses.of: `max_delay` must be an integer of at least 2, got 1. Pass 2 or more.": lambda: sort(
         delays=2, max_delay=1
     ),
-    "DelayedSynapses.of: `blocks` must be an integer of at least 1, got 0. Pass 1 or more.": lambda: sort(blocks=0),
+    "DelayedSynapses.of: `blocks` must be an integer of at least 1, got 0. Pass 1 or more.": lambda: sort(
+        blocks=0
+    ),
     "DelayedSynapses.of: `blocks` must make at most 65536 targets each, got 70000. Pass more.": lambda: (
-        DelayedSynapses.of(Synapses(jnp.zeros(70_000, jnp.int32), jnp.zeros(0, jnp.int32), 70_000), WEIGHTS[:0], blocks=1)
+        DelayedSynapses.of(
+            Synapses(jnp.zeros(70_000, jnp.int32), jnp.zeros(0, jnp.int32), 70_000), WEIGHTS[:0], blocks=1
+        )
     ),
     "simulate: `currents` must have shape [steps, neurons] = [2, 3], got [3, 3]. "
     "Pass a row for each step.": lambda: call(currents=jnp.zeros((3, 3))),
@@ -132,7 +139,9 @@ REFUSED = {
     "simulate: `steps` must be an integer of at least 0, got -1. Pass 0 or more.": lambda: call(steps=-1),
     "simulate: `weights` must not be differentiated, nor the other arguments, got a tangent. Train with "
     "snnjax.network, or pass jax.lax.stop_gradient "
-    "of them.": lambda: jax.grad(lambda weights: call(synapses=SYNAPSES.with_weights(weights))[1].v.sum())(WEIGHTS),
+    "of them.": lambda: jax.grad(lambda weights: call(synapses=SYNAPSES.with_weights(weights))[1].v.sum())(
+        WEIGHTS
+    ),
     "simulation_state: `v` must have shape [neurons] = [3], got [2]. Pass one for each neuron.": lambda: (
         simulation_state(CELLS, SYNAPSES, v=jnp.zeros(2))
     ),

@@ -34,7 +34,9 @@ def test_plasticity_is_that_of_its_steps(seed: int, receptors: int, implementati
     def steps(weights, state: State):
         traces, short, released = state.traces, state.short_term, state.released[0]
         traces = STDPTraces(traces.before[0] / rule.decay[0], traces.after)
-        arrived = jnp.flatnonzero(jnp.unpackbits(state.sent[0], count=33, bitorder="little"), size=33, fill_value=33)
+        arrived = jnp.flatnonzero(
+            jnp.unpackbits(state.sent[0], count=33, bitorder="little"), size=33, fill_value=33
+        )
         arrived = SparseSpikes.from_ids(arrived, 33)
         state = state._replace(traces=None, short_term=None, released=None)
         for t in range(STEPS):

@@ -498,12 +498,18 @@ def test_hostile_structure_reaches_no_other_memory(packed: bool) -> None:
 
 @needs_kernels
 def test_spikes_are_the_same_for_any_number_of_blocks_and_threads() -> None:
-    """To the bit, with weights that are no dyadic numbers; blocks of more than one run on all threads of the machine."""
+    """To the bit, with weights that are no dyadic numbers; blocks run on all threads of the machine."""
     rng, size = np.random.default_rng(0), 300
     drawn = Synapses.with_probability(KEY, size, size, 0.2)
     weights, delays = rng.normal(1.0, 4.0, drawn.num_synapses), rng.integers(1, 20, drawn.num_synapses)
     cells = neurons.cuba_lif(
-        tau=10.0, synaptic_taus=(1.0,), rest=np.linspace(-1, 0, size), threshold=1.0, reset=0.0, refractory=1.0, dt=0.1
+        tau=10.0,
+        synaptic_taus=(1.0,),
+        rest=np.linspace(-1, 0, size),
+        threshold=1.0,
+        reset=0.0,
+        refractory=1.0,
+        dt=0.1,
     )
     poisson = PoissonInput.of(rate=np.where(np.arange(size) < 150, 900.0, 1200.0), weight=6.0, dt=0.1)
     found = []

@@ -29,7 +29,7 @@ void runSteps(Index steps, Index blocks, const Threads& threads, const Work& wor
     }
     return;
   }
-  constexpr Index kPatience = 20'000;  // turns, some 0.3 ms, before a block of another thread is taken
+  constexpr Index kPatience = 2000;  // turns, some 50 us, before a block of another thread is taken
   std::vector<std::atomic<Index>> begun(static_cast<std::size_t>(blocks));  // steps of each block
   std::atomic<Index> done{0}, here{0};                                      // steps of all blocks; threads
   std::atomic<bool> failed{false};
