@@ -6,6 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Int, Integer, UInt16
 
 from snnjax._arguments import explained
@@ -62,8 +63,8 @@ class DelayedSynapses:
         return self.words.shape[0]
 
     @property
-    def dtype(self) -> Any:
-        """That in which neurons receive: float64 for weights in float64, else float32."""
+    def dtype(self) -> DTypeLike:
+        """That in which neurons receive, float64 for weights in float64, else float32."""
         return jnp.float32 if self.strengths is None else accumulation_dtype(self.strengths.dtype)
 
     def sources(self) -> Int[Array, " synapses"]:

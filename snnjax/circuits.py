@@ -15,6 +15,7 @@ from jaxtyping import Array
 from snnjax._arguments import explained
 from snnjax._check import check_choice, check_integer, check_key, check_shape, concrete, fail, short_repr
 from snnjax._delayed_synapses import DelayedSynapses, blocks_for
+from snnjax._synapses import check_probability
 from snnjax._types import Unchecked
 from snnjax.ops._random import key_words
 from snnjax.ops._simulation.records import step_length
@@ -178,7 +179,10 @@ class Populations:
         """
         op = "Populations.connect"
         check_key(op, key)
-        if isinstance(key, jax.core.Tracer):
+        if (
+            concrete(jax.random.key_data(key) if jnp.issubdtype(key.dtype, jax.dtypes.prng_key) else key)
+            is None
+        ):
             fail(f"{op}: `key` must be known, got a tracer. Connect outside of jit.")
         step = step_length(op, dt)
         receptors = check_integer(op, "receptors", receptors, 1)
@@ -312,22 +316,18 @@ def _counts(
     width = np.bincount(targets % blocks, minlength=blocks)[:, None]
     may = np.broadcast_to(width, (blocks, len(sources)))  # targets that there are to choose from
     if not each.autapses:
-        if rule == "in_degree":
-            fail(f"{where}.autapses` must be True with in_degree, got False. Choose another rule.")
+        if rule in ("in_degree", "one_to_one"):
+            fail(f"{where}.autapses` must be True with {rule}, got False. Choose another rule.")
         own = (sources % blocks == np.arange(blocks)[:, None]) & np.isin(sources, targets)
         may = may - own
     if rule == "one_to_one":
-        if len(sources) != len(targets):
-            fail(
-                f"{where}.one_to_one` must be of equal sizes, got {len(sources)} and {len(targets)}. Use another rule."
-            )
+        sizes = len(sources), len(targets)
+        if sizes[0] != sizes[1]:
+            fail(f"{where}.{rule}` must be of equal sizes, got {sizes[0]} and {sizes[1]}. Use another rule.")
         return ONE_TO_ONE, (targets % blocks == np.arange(blocks)[:, None]).astype(np.int64)
     if rule == "probability":
-        if not isinstance(each.probability, float | int) or not 0 <= each.probability <= 1:
-            fail(
-                f"{where}.probability` must be between 0 and 1, got {short_repr(each.probability)}. It is a share."
-            )
-        return DISTINCT, draw.binomial(may, each.probability)
+        share = check_probability(where.split("`")[0].rstrip(": "), each.probability)
+        return DISTINCT, draw.binomial(may, share)
     count = check_integer(where.split("`")[0].rstrip(": "), rule, getattr(each, rule), 0)
     if count > 0 and may.sum() == 0:
         fail(f"{where}.{rule}` must be 0 between populations without pairs, got {count}. Leave it out.")
@@ -337,16 +337,20 @@ def _counts(
     if rule == "in_degree":
         even = np.full(len(sources), 1 / max(len(sources), 1))
         return IN_DEGREE, np.stack([draw.multinomial(count * int(own), even) for own in width[:, 0]])
-    if count > may.sum(axis=0).min(initial=count):
-        most = int(may.sum(axis=0).min())
-        fail(
-            f"{where}.out_degree` must be at most {most}, the neurons to choose from, got {count}. Choose fewer."
-        )
-    found, left = np.zeros(may.shape, np.int64), np.full(len(sources), count)
-    for block in range(blocks):  # of those that are left, so many in this block
+    return DISTINCT, _out_of_blocks(where, count, may, draw)
+
+
+def _out_of_blocks(where: str, count: int, may: np.ndarray, draw: np.random.Generator) -> np.ndarray:
+    """How many of so many different targets of each neuron are in each block."""
+    most = int(may.sum(axis=0).min(initial=count))
+    if count > most:
+        hint = "Choose fewer"
+        fail(f"{where}.out_degree` must be at most {most}, the neurons to choose from, got {count}. {hint}.")
+    found, left = np.zeros(may.shape, np.int64), np.full(may.shape[1], count)
+    for block in range(len(may)):  # of those that are left, so many
         found[block] = draw.hypergeometric(may[block], may[block + 1 :].sum(axis=0), left)
         left = left - found[block]
-    return DISTINCT, found
+    return found
 
 
 def _ends(op: str, rows: np.ndarray, drawn: Sequence[_Drawn], blocks: int, neurons: int) -> np.ndarray:

@@ -2,10 +2,11 @@
 
 import functools
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array
 
 from snnjax._batching import SHARED
@@ -22,18 +23,18 @@ UNIFORM, DISTINCT, IN_DEGREE, ONE_TO_ONE = range(4)  # rules
 class Projection(NamedTuple):
     """A row of the table of projections, int32; neurons are numbers among all."""
 
-    first_source: Any
-    sources: Any
-    first_target: Any
-    targets: Any
-    receptor: Any
-    rule: Any  # how the targets of the synapses of a sender in a block are drawn
-    without_self: Any  # whether a neuron does not lead to itself
-    first_quantile: Any  # of weights, equally likely
-    quantiles: Any
-    first_late: Any  # of delays in steps
-    late: Any
-    first_cell: Any  # in `firsts`
+    first_source: ArrayLike
+    sources: ArrayLike
+    first_target: ArrayLike
+    targets: ArrayLike
+    receptor: ArrayLike
+    rule: ArrayLike  # how the targets of the synapses of a sender in a block are drawn
+    without_self: ArrayLike  # whether a neuron does not lead to itself
+    first_quantile: ArrayLike  # of weights, equally likely
+    quantiles: ArrayLike
+    first_late: ArrayLike  # of delays in steps
+    late: ArrayLike
+    first_cell: ArrayLike  # in `firsts`
 
 
 class Static(NamedTuple):
@@ -106,7 +107,7 @@ def _places(operands: Operands, cells: _Cells, key: tuple[Array, Array], of: Pro
     targets = local(of.first_target + of.targets) - start
     own = source // blocks - start
     skips = (of.without_self != 0) & (source % blocks == block) & (own >= 0) & (own < targets)
-    choices = targets - skips
+    choices = targets - skips.astype(jnp.int32)
     number, row_number = cells.number.astype(jnp.uint32), cells.place.astype(jnp.uint32)
     uniform = _within(hashed(2 * row_number, key), choices)
     distinct = permuted(
@@ -119,7 +120,7 @@ def _places(operands: Operands, cells: _Cells, key: tuple[Array, Array], of: Pro
     in_degree = spread.astype(jnp.int32) // each
     rules = [uniform, distinct.astype(jnp.int32), in_degree, one]
     target = jnp.select([of.rule == rule for rule in range(len(rules))], rules)
-    return of.receptor * -(-neurons // blocks) + start + target + (skips & (target >= own))
+    return of.receptor * -(-neurons // blocks) + start + target + (skips & (target >= own)).astype(jnp.int32)
 
 
 def reference(operands: Operands, static: Static) -> Results:

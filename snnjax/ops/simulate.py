@@ -136,7 +136,7 @@ def simulate(
     check_network(neurons, synapses)
     check_state(neurons, synapses, state)
     check_input(neurons, synapses.num_neurons, steps, currents, poisson, key)
-    check_plasticity(neurons, synapses, state, stdp, short_term)
+    check_plasticity(synapses, state, stdp, short_term)
     check_conductances(neurons, synapses, poisson, stdp)
     check_record(synapses.num_neurons, record)
     given = gathered((neurons, synapses, state, currents, poisson, record, stdp, short_term))

@@ -163,37 +163,35 @@ def check_record(neurons: int, record: Unchecked) -> None:
     check_within(_OP, "record", record, neurons - 1, "Pass ids of neurons")
 
 
+def _check_held(name: str, rule: Unchecked, field: str, held: Unchecked, kind: type) -> bool:
+    """Check that a state has what a rule carries, and nothing without one; whether it has."""
+    if not isinstance(held, NoneType if rule is None else kind):
+        expected = f"be None without `{name}`" if rule is None else f"be given with `{name}`"
+        hint = f"Call simulation_state with {name}={rule is not None}"
+        fail(f"{_OP}: `state.{field}` must {expected}, got {type_words(held)}. {hint}.")
+    return held is not None
+
+
+def _check_history(called: str, array: Unchecked, shape: tuple[int, ...]) -> None:
+    axes = "neurons" if len(shape) == 1 else "max_delay, neurons"
+    check_shape(_OP, called, array, shape, axes, _MADE_WITH)
+    check_float_array(_OP, called, array)
+
+
 def check_plasticity(
-    neurons: SynapticLIF,
-    synapses: DelayedSynapses,
-    state: SimulationState,
-    stdp: Unchecked,
-    short_term: Unchecked,
+    synapses: DelayedSynapses, state: SimulationState, stdp: Unchecked, short_term: Unchecked
 ) -> None:
     """Check the rules of plasticity, and that the state has what they carry."""
-    earlier = synapses.max_delay, synapses.num_neurons
-    held = (
-        ("stdp", stdp, "traces", STDPTraces, {"before": earlier, "after": earlier[1:]}),
-        (
-            "short_term",
-            short_term,
-            "short_term",
-            ShortTermState,
-            dict.fromkeys(ShortTermState._fields, earlier[1:]),
-        ),
-        ("short_term", short_term, "released", jax.Array, {"": earlier}),
-    )
-    for name, rule, field, kind, shapes in held:
-        own = getattr(state, field)
-        if not isinstance(own, NoneType if rule is None else kind):
-            expected = f"be None without `{name}`" if rule is None else f"be given with `{name}`"
-            hint = f"Call simulation_state with {name}={rule is not None}"
-            fail(f"{_OP}: `state.{field}` must {expected}, got {type_words(own)}. {hint}.")
-        for part, shape in shapes.items() if own is not None else ():
-            array, called = (getattr(own, part), f"state.{field}.{part}") if part else (own, f"state.{field}")
-            axes = "neurons" if len(shape) == 1 else "max_delay, neurons"
-            check_shape(_OP, called, array, shape, axes, _MADE_WITH)
-            check_float_array(_OP, called, array)
+    each = (synapses.num_neurons,)
+    earlier = (synapses.max_delay, *each)
+    if _check_held("stdp", stdp, "traces", state.traces, STDPTraces):
+        for part, shape in zip(STDPTraces._fields, (earlier, each), strict=True):
+            _check_history(f"state.traces.{part}", getattr(state.traces, part), shape)
+    if _check_held("short_term", short_term, "short_term", state.short_term, ShortTermState):
+        for part in ShortTermState._fields:
+            _check_history(f"state.short_term.{part}", getattr(state.short_term, part), each)
+    if _check_held("short_term", short_term, "released", state.released, jax.Array):
+        _check_history("state.released", state.released, earlier)
     if short_term is not None:
         check_short_term(_OP, "short_term", short_term, synapses.num_neurons)
     if stdp is None:

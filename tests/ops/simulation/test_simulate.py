@@ -99,6 +99,22 @@ def test_lists_hold_the_lowest_ids_and_the_counts_all(implementation: str) -> No
     assert out.counts.tolist() == [0, 1, 1, 0, 1]
 
 
+def random_cells(rng: np.random.Generator, width: int, receptors: int, conductances: bool):
+    """Neurons of dyadic numbers."""
+    return neurons.SynapticLIF(
+        leak=halves(rng, width),
+        gain=halves(rng, width),
+        rest=dyadic(rng, 0, 32, width),
+        threshold=dyadic(rng, 8, 16, width),
+        reset=dyadic(rng, -8, 8, width),
+        refractory=jnp.asarray(rng.integers(0, 3, width), jnp.int32),
+        synaptic_decay=halves(rng, receptors, width),
+        effect=halves(rng, receptors, width),
+        has_conductances=conductances,
+        dt=1.0,
+    )
+
+
 def random_network(
     seed: int,
     size: int,
@@ -116,18 +132,7 @@ def random_network(
     synapses = int(rng.integers(0, 4 * size + 1))
     ends = np.sort(rng.integers(0, synapses + 1, size)).astype(np.int32)
     targets = rng.integers(0, receptors * size + 2, synapses)
-    cells = neurons.SynapticLIF(
-        leak=halves(rng, width),
-        gain=halves(rng, width),
-        rest=dyadic(rng, 0, 32, width),
-        threshold=dyadic(rng, 8, 16, width),
-        reset=dyadic(rng, -8, 8, width),
-        refractory=jnp.asarray(rng.integers(0, 3, width), jnp.int32),
-        synaptic_decay=halves(rng, receptors, width),
-        effect=halves(rng, receptors, width),
-        has_conductances=conductances,
-        dt=1.0,
-    )
+    cells = random_cells(rng, width, receptors, conductances)
     sent = rng.random((3 if delays is None else delays, size)) < 0.3
     weights = jnp.abs if conductances else jnp.asarray
     state = SimulationState(

@@ -127,9 +127,8 @@ REFUSED = {
     "Limit its distribution.": lambda: call(one(delay=0.01)),
     "Populations.connect: `projections[0].weight` must be a finite number or a distribution, got nan. "
     "Pass circuits.Normal.": lambda: call(one(weight=float("nan"))),
-    "Populations.connect: `projections[0].probability` must be between 0 and 1, got 1.5. It is a share.": lambda: (
-        call(one(number=None, probability=1.5))
-    ),
+    "Populations.connect: `probability` must be between 0 and 1, got 1.5. "
+    "Pass the share of pairs that are connected.": lambda: call(one(number=None, probability=1.5)),
     "Populations.connect: `projections[0].autapses` must be True with in_degree, got False. "
     "Choose another rule.": lambda: call(one(number=None, in_degree=1, autapses=False)),
     "Populations.connect: `projections[0].one_to_one` must be of equal sizes, got 70 and 30. "
