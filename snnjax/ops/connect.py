@@ -98,6 +98,11 @@ def _within(word: Array, count: Array) -> Array:
     return (upper >> 16).astype(jnp.int32)
 
 
+def _permuted_if(those: Array, place: Array, count: Array, key: tuple[Array, Array]) -> Array:
+    """Permuted places of those synapses, 0 of others: a place that is not within its count would never come to be."""
+    return permuted(jnp.where(those, place, 0), jnp.where(those, count, 1), key)
+
+
 def _places(operands: Operands, cells: _Cells, key: tuple[Array, Array], of: Projection) -> Array:
     """The place of the target of each synapse in its block."""
     blocks, neurons = operands.ends.shape[:2]
@@ -110,15 +115,15 @@ def _places(operands: Operands, cells: _Cells, key: tuple[Array, Array], of: Pro
     choices = targets - skips.astype(jnp.int32)
     number, row_number = cells.number.astype(jnp.uint32), cells.place.astype(jnp.uint32)
     uniform = _within(hashed(2 * row_number, key), choices)
-    distinct = permuted(
-        cells.own - cells.first, jnp.where(of.rule == DISTINCT, choices, 1), (hashed(~number, key), key[1])
+    among = _permuted_if(
+        of.rule == DISTINCT, cells.own - cells.first, choices, (hashed(~number, key), key[1])
     )
     each = jnp.maximum(cells.all // jnp.maximum(targets, 1), 1)
-    slots = jnp.where(of.rule == IN_DEGREE, each * targets, 1)
-    spread = permuted(cells.own, slots, threefry(operands.key, number + jnp.uint32(1 << 31), block))
+    words = threefry(operands.key, number + jnp.uint32(1 << 31), block)
+    spread = _permuted_if(of.rule == IN_DEGREE, cells.own, each * targets, words)
     one = jnp.clip(local(of.first_target + source - of.first_source) - start, 0, targets - 1)
     in_degree = spread.astype(jnp.int32) // each
-    rules = [uniform, distinct.astype(jnp.int32), in_degree, one]
+    rules = [uniform, among.astype(jnp.int32), in_degree, one]
     target = jnp.select([of.rule == rule for rule in range(len(rules))], rules)
     return of.receptor * -(-neurons // blocks) + start + target + (skips & (target >= own)).astype(jnp.int32)
 

@@ -218,8 +218,8 @@ struct SynapticStep {
 // What a Poisson process adds in one time step to the receptors of neurons. All constants that are not shared have a
 // vector more than there are neurons.
 struct PoissonStep {
-  std::uint32_t key[2];         // of this step
-  Index first, end;             // of the neurons in the arrays below
+  std::uint32_t key[2];          // of this step
+  Index first, end;              // of the neurons in the arrays below
   std::uint32_t number, blocks;  // neuron n of these is n * blocks + number of all
   Index levels;
   const NeuronConstant<std::int32_t>* limits;  // [levels]

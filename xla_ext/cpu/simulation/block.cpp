@@ -183,7 +183,8 @@ std::vector<float> Block::each(const Operand& from) const {
   std::vector<float> all(v_.size());
   const auto* const own = from.at<float>(shared_.group);
   const bool is_shared = from.length(0) == 1;
-  for (Index i = 0; i < count_; ++i) all[static_cast<std::size_t>(i)] = own[is_shared ? 0 : i * shared_.blocks + number_];
+  for (Index i = 0; i < count_; ++i)
+    all[static_cast<std::size_t>(i)] = own[is_shared ? 0 : i * shared_.blocks + number_];
   return all;
 }
 

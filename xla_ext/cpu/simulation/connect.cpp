@@ -23,9 +23,7 @@ constexpr Index kSendersPerTask = 64;
 struct Static : NoLayers {
   explicit Static(const Attributes&) {}
 
-  void fix(schema::Lengths& lengths) const {
-    lengths.fix(Axis::kPair, kPair), lengths.fix(Axis::kColumns, kColumns);
-  }
+  void fix(schema::Lengths& lengths) const { lengths.fix(Axis::kPair, kPair), lengths.fix(Axis::kColumns, kColumns); }
 };
 
 using ConnectCall = Call<Operands<Operand>, Results<Result>, Static>;
@@ -108,17 +106,17 @@ class Connection {
     const Index self = is_own ? source / blocks_ - start : -1;
     const bool skips = self >= 0 && self < targets;
     const auto choices = static_cast<std::uint32_t>(targets - (skips ? 1 : 0));
-    const Index in_degree = targets > 0 ? from_.firsts.at<std::int32_t>(0)[of.first_cell + block * (Index{of.sources} + 1) +
-                                                                            of.sources] / targets
-                                        : 0;
+    const Index in_degree =
+        targets > 0
+            ? from_.firsts.at<std::int32_t>(0)[of.first_cell + block * (Index{of.sources} + 1) + of.sources] / targets
+            : 0;
     const bool may_draw = of.rule == kInDegree   ? in_degree > 0 && end <= in_degree * targets && first >= 0
                           : of.rule == kDistinct ? end - first <= Index{choices}
                                                  : choices > 0;
     if (end > first && !may_draw) refuse("firsts", "leave targets for all synapses");
-    const Words permutation = of.rule == kInDegree
-                                  ? threefry(key_, 0x80000000U + static_cast<std::uint32_t>(number),
-                                             static_cast<std::uint32_t>(block))
-                                  : Words{hashed(~static_cast<std::uint32_t>(number), key), key[1]};
+    const Words permutation = of.rule == kInDegree ? threefry(key_, 0x80000000U + static_cast<std::uint32_t>(number),
+                                                              static_cast<std::uint32_t>(block))
+                                                   : Words{hashed(~static_cast<std::uint32_t>(number), key), key[1]};
     const float* const quantiles = from_.quantiles.at<float>(0) + of.first_quantile;
     const std::uint16_t* const late = late_ + of.first_late;
     const Index base = of.receptor * stride_ + start;
@@ -129,12 +127,13 @@ class Connection {
         case kUniform: target = static_cast<std::uint32_t>(std::uint64_t{hashed(counter, key)} * choices >> 32); break;
         case kDistinct: target = permuted(static_cast<std::uint32_t>(k - first), choices, permutation); break;
         case kInDegree:
-          target = permuted(static_cast<std::uint32_t>(k), static_cast<std::uint32_t>(in_degree * targets), permutation) /
-                   static_cast<std::uint32_t>(in_degree);
+          target =
+              permuted(static_cast<std::uint32_t>(k), static_cast<std::uint32_t>(in_degree * targets), permutation) /
+              static_cast<std::uint32_t>(in_degree);
           break;
         default:
-          target = static_cast<std::uint32_t>(std::clamp<Index>(
-              local(of.first_target + source - of.first_source, block) - start, 0, targets - 1));
+          target = static_cast<std::uint32_t>(
+              std::clamp<Index>(local(of.first_target + source - of.first_source, block) - start, 0, targets - 1));
       }
       if (skips && Index{target} >= self) ++target;
       const std::uint32_t bits = hashed(counter + 1, key);
@@ -196,9 +195,11 @@ void run(ConnectCall& call) {
   if (call.groups() != 1) refuse("groups", "be one", std::to_string(call.groups()));
   if (blocks < 1 || (neurons + blocks - 1) / blocks > kPlaces) refuse("ends", "be of blocks of at most 65536", "more");
   if (from.late.type() != ffi::U16 || to.segments.type() != ffi::U16) refuse("late", "be uint16", "others");
-  if (static_cast<bool>(to.weights) != (to.words.type() == ffi::U16)) refuse("words", "be 16 bits beside weights", "others");
+  if (static_cast<bool>(to.weights) != (to.words.type() == ffi::U16))
+    refuse("words", "be 16 bits beside weights", "others");
   const auto* const ends = from.ends.at<std::int32_t>(0);
-  if ((rows == 0 ? 0 : ends[2 * rows - 1]) != to.words.length(0)) refuse("words", "be as many as `ends` says", "others");
+  if ((rows == 0 ? 0 : ends[2 * rows - 1]) != to.words.length(0))
+    refuse("words", "be as many as `ends` says", "others");
   if ((rows == 0 ? 0 : ends[2 * rows - 2]) != to.segments.length(0)) {
     refuse("segments", "be as many as `ends` says", "others");
   }

@@ -43,7 +43,7 @@ class SpikeTimingPlasticity {
   float* weights_;
   const History before_, sent_;
   float* after_;
-  std::vector<Index> starts_;   // of the incoming synapses of each neuron, those that change
+  std::vector<Index> starts_;  // of the incoming synapses of each neuron, those that change
   std::vector<Entry> incoming_;
   std::vector<bool> fires_;
 };

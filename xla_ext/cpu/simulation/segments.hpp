@@ -57,9 +57,7 @@ struct History {
   Index slots = 0, blocks = 0, stride = 0;
 
   // The numbers of a block in a step, which may be below 0.
-  float* row(Index step, Index block) const {
-    return data + (((step + slots) % slots) * blocks + block) * stride;
-  }
+  float* row(Index step, Index block) const { return data + (((step + slots) % slots) * blocks + block) * stride; }
   float& at(Index step, std::uint32_t sender) const {
     const Index number = sender;
     return blocks == 1 ? row(step, 0)[number] : row(step, number % blocks)[number / blocks];

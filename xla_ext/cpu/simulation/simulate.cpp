@@ -18,9 +18,9 @@ DelayedSynapses synapsesOf(const SimulationCall& call, const schema::Lengths& le
   return {.ends = from.ends.at<std::int32_t>(group),
           .segments = from.segments.at<std::uint16_t>(group),
           .words = from.words.at(group),
-          .weights = are_int8                  ? from.weights.values.at(group)
-                     : call.to.stdp.weights    ? call.to.stdp.weights.at(group)
-                                               : from.weights.array.at(group),
+          .weights = are_int8               ? from.weights.values.at(group)
+                     : call.to.stdp.weights ? call.to.stdp.weights.at(group)
+                                            : from.weights.array.at(group),
           .are_int8 = are_int8,
           .blocks = from.ends.length(0),
           .neurons = lengths[Axis::kNeurons],
@@ -45,8 +45,21 @@ void simulate(const SimulationCall& call, const schema::Lengths& lengths, Index 
   const DelayedSynapses synapses = synapsesOf(call, lengths, group);
   const Index blocks = synapses.blocks, neurons = lengths[Axis::kNeurons], steps = lengths[Axis::kSteps];
   const Index arrivals = lengths[Axis::kArrivals], stride = (neurons + blocks - 1) / blocks;
-  Shared shared{from, to, call.numbers.numbers, group, steps, neurons, lengths[Axis::kReceptors], arrivals,
-                blocks, stride, synapses, {}, {}, {}, {}};
+  Shared shared{from,
+                to,
+                call.numbers.numbers,
+                group,
+                steps,
+                neurons,
+                lengths[Axis::kReceptors],
+                arrivals,
+                blocks,
+                stride,
+                synapses,
+                {},
+                {},
+                {},
+                {}};
   for (auto& lists : shared.spikes) lists.resize(static_cast<std::size_t>(blocks));
   std::vector<float> histories[3];
   const auto keep = [&](bool is_kept, std::vector<float>& numbers, History& history) {
@@ -90,7 +103,8 @@ void run(SimulationCall& call) {
   const bool has_weights = from.weights.array || from.weights.values;
   if (has_weights != (from.words.type() == ffi::U16)) refuse("words", "be 16 bits beside weights", "others");
   if (from.weights.array && from.weights.array.type() != ffi::F32) refuse("weights", "be float32", "others");
-  if (from.weights.scale && (from.weights.scale.type() != ffi::F32 || from.weights.scale.length(0) != receptors * neurons)) {
+  if (from.weights.scale &&
+      (from.weights.scale.type() != ffi::F32 || from.weights.scale.length(0) != receptors * neurons)) {
     refuse("weights.scale", "be float32, one of each of " + std::to_string(receptors * neurons) + " targets",
            std::to_string(from.weights.scale.length(0)));
   }
