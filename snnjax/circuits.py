@@ -15,7 +15,7 @@ from jaxtyping import Array
 from snnjax._arguments import explained
 from snnjax._check import check_choice, check_integer, check_key, check_shape, concrete, fail, short_repr
 from snnjax._delayed_synapses import DelayedSynapses, blocks_for
-from snnjax._synapses import check_probability
+from snnjax._synapses import check_known_key, check_probability
 from snnjax._types import Unchecked
 from snnjax.ops._random import key_words
 from snnjax.ops._simulation.records import step_length
@@ -177,34 +177,41 @@ class Populations:
             ValueError: if a projection names no population, has no rule or several, a number is out of range, a delay
                 is less than half a step, or the key is traced.
         """
+        operands, static = self.plan(key, projections, dt=dt, receptors=receptors, dtype=dtype, blocks=blocks)
+        found = connect(operands, static, implementation)
+        longest = max(1, int(operands.late.max(initial=1)))
+        return DelayedSynapses(*found, operands.ends, receptors * self.num_neurons, longest)
+
+    def plan(
+        self,
+        key: Array,
+        projections: Sequence[Projection],
+        *,
+        dt: float,
+        receptors: int = 1,
+        dtype: DTypeLike = jnp.bfloat16,
+        blocks: int | None = None,
+    ) -> tuple[Operands, Static]:
+        """What is drawn in place: how many synapses each neuron sends, and the values of weights and delays."""
         op = "Populations.connect"
         check_key(op, key)
-        if (
-            concrete(jax.random.key_data(key) if jnp.issubdtype(key.dtype, jax.dtypes.prng_key) else key)
-            is None
-        ):
-            fail(f"{op}: `key` must be known, got a tracer. Connect outside of jit.")
+        check_known_key(op, key)
         step = step_length(op, dt)
         receptors = check_integer(op, "receptors", receptors, 1)
         check_choice(op, "dtype", jnp.dtype(dtype).name, ("bfloat16", "float32"))
-        neurons = self.num_neurons
-        blocks = blocks_for(op, blocks, neurons, receptors * neurons)
-        words = np.asarray(key_words(key)).view(np.uint32)
-        draw = np.random.Generator(np.random.Philox(key=words.astype(np.uint64)))
+        blocks = blocks_for(op, blocks, self.num_neurons, receptors * self.num_neurons)
+        words = key_words(key)
+        draw = np.random.Generator(np.random.Philox(key=np.asarray(words).view(np.uint32).astype(np.uint64)))
         drawn = [
             self._drawn(f"{op}: `projections[{k}]", each, blocks, step, draw)
             for k, each in enumerate(projections)
         ]
         rows, arrays = self._table(projections, drawn, receptors, op)
-        ends = _ends(op, rows, drawn, blocks, neurons)
-        operands = Operands(
-            key_words(key), *(jnp.asarray(array) for array in (rows, arrays[0], ends, *arrays[1:]))
-        )
-        is_packed = jnp.dtype(dtype) == jnp.bfloat16
-        static = Static(int(ends[-1, -1, 1]), int(ends[-1, -1, 0]), is_packed)
-        found = connect(operands, static, implementation)
-        longest = max([1, *(int(each.late.max()) for each in drawn)])
-        return DelayedSynapses(*found, operands.ends, receptors * neurons, longest)
+        ends = _ends(op, rows, drawn, blocks, self.num_neurons)
+        segments, synapses = ends.reshape(-1, 2)[-1:].sum(axis=0).tolist()
+        static = Static(synapses, segments, jnp.dtype(dtype) == jnp.bfloat16)
+        firsts, *tables = map(jnp.asarray, arrays)
+        return Operands(words, jnp.asarray(rows), firsts, jnp.asarray(ends), *tables), static
 
     def _check_names(self, op: str, argument: str, names: Mapping[str, Any]) -> None:
         if set(names) != set(self.sizes):

@@ -17,6 +17,7 @@ from snnjax import (
     PoissonInput,
     SparseSpikes,
     Synapses,
+    circuits,
     delay_spikes,
     delayed_spike_matmul,
     lif_network,
@@ -30,6 +31,7 @@ from snnjax import (
 )
 from snnjax._targets import TARGETS
 from snnjax._types import Signal
+from snnjax.ops.connect import connect
 from snnjax.plasticity import STDP, ShortTerm
 from snnjax.quantisation import quantise
 from tests.cases import PRODUCTS
@@ -152,6 +154,18 @@ def simulations(width: int) -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
             options |= {"currents": jnp.ones((5, width))}
         run = functools.partial(simulate, **options)
         found.append((run, (cells, delayed, state, key)))
+    people = circuits.Populations({"all": width})
+    each: dict[str, Any] = {
+        "source": "all",
+        "target": "all",
+        "weight": 1.0,
+        "delay": circuits.Uniform(0.1, 0.5),
+    }
+    for dtype, rule in ((jnp.float32, {"probability": 0.2}), (jnp.bfloat16, {"in_degree": 2})):
+        operands, static = people.plan(
+            jax.random.key(0), [circuits.Projection(**each, **rule)], dt=0.1, dtype=dtype
+        )
+        found.append((functools.partial(connect, static=static, implementation="cpu"), (operands,)))
     return found
 
 

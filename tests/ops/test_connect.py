@@ -144,9 +144,8 @@ REFUSED = {
     "Populations.connect: `dtype` must be 'bfloat16' or 'float32', got 'int8'. Choose one of these.": lambda: (
         call(dtype=jnp.int8)
     ),
-    "Populations.connect: `key` must be known, got a tracer. Connect outside of jit.": lambda: jax.jit(
-        lambda key: call(key=key)
-    )(KEY),
+    "Populations.connect: `key` must be known, got a tracer. Draw outside of jit: the number of synapses is "
+    "random.": lambda: jax.jit(lambda key: call(key=key))(KEY),
     "Populations.connect: `blocks` must leave at most 65535 synapses of a neuron to each, got 100000. "
     "Pass more blocks.": lambda: circuits.Populations({"E": 1}).connect(
         KEY, [one(target="E", number=100_000)], dt=0.1

@@ -62,6 +62,8 @@ FREE = {
     ("snnjax_simulate", "words", 1),
     ("snnjax_simulate", "poisson_limits", 1),
     ("snnjax_simulate", "ids", 2),
+    # Projections say where they are in tables, which may be longer.
+    *(("snnjax_connect", name, 1) for name in ("projections", "firsts", "quantiles", "late")),
 }
 
 
@@ -81,7 +83,8 @@ def valid_calls() -> dict[str, list[Call]]:
     for (target, _), call in largest.items():
         found[target].append(call)
     for function, given in simulations(33):
-        found["snnjax_simulate"] += calls_of(function, *given)
+        for call in calls_of(function, *given):
+            found[call.target].append(call)
     return found
 
 

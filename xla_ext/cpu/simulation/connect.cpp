@@ -114,6 +114,7 @@ class Connection {
                           : of.rule == kDistinct ? end - first <= Index{choices}
                                                  : choices > 0;
     if (end > first && !may_draw) refuse("firsts", "leave targets for all synapses");
+    if (end - first + std::ssize(drawn) >= kPlaces) refuse("firsts", "leave few synapses of a sender to a block");
     const Words permutation = of.rule == kInDegree ? threefry(key_, 0x80000000U + static_cast<std::uint32_t>(number),
                                                               static_cast<std::uint32_t>(block))
                                                    : Words{hashed(~static_cast<std::uint32_t>(number), key), key[1]};
@@ -161,7 +162,7 @@ class Connection {
       const Index own = places[static_cast<std::size_t>(delay + 1)];
       places[static_cast<std::size_t>(delay + 1)] += places[static_cast<std::size_t>(delay)];
       if (own == 0) continue;
-      if (segment == end_segment) refuse("ends", "have a segment for each delay");
+      if (segment >= end_segment) refuse("ends", "have a segment for each delay");
       segments[2 * segment] = static_cast<std::uint16_t>(delay);
       segments[2 * segment++ + 1] = static_cast<std::uint16_t>(own);
     }
