@@ -154,35 +154,6 @@ def _plastic(rng: Any, size: int, how: Any) -> Any:
     return step
 
 
-def _targets_of_simulation(rng: Any, size: int, how: Any) -> Any:
-    """The first six neurons spike in the first step."""
-    weights = dyadic(rng, 1, 16, COUNT)
-    v = jnp.zeros(size).at[:COUNT].set(1.0)
-    ends = jnp.minimum(jnp.arange(1, size + 1), COUNT).astype(jnp.int32)
-
-    def run(targets: Any) -> Any:
-        synapses = DelayedSynapses.of(Synapses(ends, targets, size), weights)
-        state = snnjax.simulation_state(CELLS, synapses, v=v)
-        return snnjax.simulate(CELLS, synapses, state, steps=2, implementation=how)
-
-    return run
-
-
-def _delays(rng: Any, size: int, how: Any) -> Any:
-    """One neuron, which spikes in the first step, and six synapses to itself; `size` is the longest delay."""
-    weights, synapses = (
-        dyadic(rng, 1, 16, COUNT),
-        Synapses(jnp.asarray([COUNT]), jnp.zeros(COUNT, jnp.uint16), 1),
-    )
-
-    def run(delays: Any) -> Any:
-        delayed = DelayedSynapses.of(synapses, weights, delays, max_delay=size)
-        state = snnjax.simulation_state(CELLS, delayed, v=jnp.ones(1))
-        return snnjax.simulate(CELLS, delayed, state, steps=2, implementation=how)
-
-    return run
-
-
 def _recorded(rng: Any, size: int, how: Any) -> Any:
     nobody = Synapses(jnp.zeros(size, jnp.int32), jnp.zeros(0, jnp.uint16), size)
     none = DelayedSynapses.of(nobody, jnp.zeros(0))
@@ -279,8 +250,6 @@ CASES: dict[str, tuple[Maker, tuple[int, ...]]] = {
     "ends": (_ends, SIZES + LARGE),
     "regrow": (_rewired, SIZES + LARGE),
     "stdp": (_plastic, SIZES + LARGE),
-    "targets of simulate": (_targets_of_simulation, SIZES[2:] + LARGE),
-    "delays of simulate": (_delays, SIZES + LARGE),
     "record": (_recorded, SIZES + LARGE),
     "lif_network": (_network, SIZES[2:]),
     "labels": (_label, SIZES[1:] + LARGE[:1]),
