@@ -21,7 +21,7 @@ from snnjax._check import (
 )
 from snnjax._quantised import Quantised, check_weights
 from snnjax._synapses import Synapses
-from snnjax._types import Unchecked, accumulation_dtype, upcast
+from snnjax._types import Unchecked, Weights, accumulation_dtype, upcast
 
 _PLACES = 2**16  # that a word of 16 bits names
 # Targets of a block: numbers that are received in a step then stay in a second-level cache of 256 KiB.
@@ -220,7 +220,7 @@ def _segments(row: np.ndarray, late: np.ndarray, rows: int) -> tuple[np.ndarray,
     return segments, np.stack([np.cumsum(each), np.cumsum(np.bincount(row, minlength=rows))], axis=1)
 
 
-def _picked(weights: Unchecked, order: np.ndarray) -> Any:
+def _picked(weights: Weights, order: np.ndarray) -> Weights:
     """Weights in another order."""
     if isinstance(weights, Quantised):
         return weights._replace(values=jnp.asarray(weights.values)[order])

@@ -4,7 +4,7 @@ import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -27,6 +27,14 @@ _WEIGHTS, _DELAYS = 2**12, 2**16  # equally likely values that stand for a distr
 _MOST_OF_ROW = 2**16 - 1  # synapses of a neuron to a block
 _MOST_SYNAPSES = 2**31 - 1
 _RULES = ("probability", "number", "in_degree", "out_degree", "one_to_one")
+
+
+class Distribution(Protocol):
+    """What weights and delays may be drawn of."""
+
+    def quantiles(self, shares: np.ndarray) -> np.ndarray:
+        """The values below which these shares are."""
+        ...
 
 
 @explained
@@ -67,13 +75,13 @@ class Projection:
     """Synapses from the neurons of one population to those of another, by one of five rules.
 
     Weights and delays are numbers, or distributions of which each synapse has a value of its own: `Normal`, `Uniform`,
-    or anything with a method `quantiles`. Of weights 4,096 equally likely values are drawn, of delays 65,536.
+    or another `Distribution`. Of weights 4,096 equally likely values are drawn, of delays 65,536.
     """
 
     source: str
     target: str
-    weight: Any  # mV, or in units of the leak conductance
-    delay: Any  # ms, rounded to steps
+    weight: float | Distribution  # mV, or in units of the leak conductance
+    delay: float | Distribution  # ms, rounded to steps
     probability: float | None = None  # each pair has a synapse with it, independently
     number: int | None = None  # of synapses, of any pairs: a pair may have several
     in_degree: int | None = None  # synapses of each neuron that receives, likewise
@@ -142,7 +150,7 @@ class Populations:
         parts = [np.broadcast_to(np.asarray(values[name], float), size) for name, size in self.sizes.items()]
         return np.concatenate(parts)
 
-    def split(self, array: Any) -> dict[str, Any]:
+    def split(self, array: Array | np.ndarray) -> dict[str, Any]:
         """The parts of an array with neurons on its last axis, by name."""
         shape = (*(None,) * (np.ndim(array) - 1), self.num_neurons)
         check_shape("Populations.split", "array", array, shape, "..., neurons", "Pass one for each neuron")
