@@ -81,7 +81,9 @@ class Projection:
     source: str
     target: str
     weight: float | Distribution  # mV, or in units of the leak conductance
-    delay: float | Distribution  # ms, rounded to steps
+    # ms, rounded to steps, from the end of that in which a neuron spikes, as in NEST and Brian2: after 0 ms it arrives
+    # in the next step, after one step in that behind it
+    delay: float | Distribution
     probability: float | None = None  # each pair has a synapse with it, independently
     number: int | None = None  # of synapses, of any pairs: a pair may have several
     in_degree: int | None = None  # synapses of each neuron that receives, likewise
@@ -183,7 +185,7 @@ class Populations:
 
         Raises:
             ValueError: if a projection names no population, has no rule or several, a number is out of range, a delay
-                is less than half a step, or the key is traced.
+                is negative, or the key is traced.
         """
         operands, static = self.plan(key, projections, dt=dt, receptors=receptors, dtype=dtype, blocks=blocks)
         found = connect(operands, static, implementation)
@@ -247,11 +249,13 @@ class Populations:
         rule, counts = _counts(where, given[0], each, sources, targets, blocks, draw)
         firsts = np.zeros((blocks, len(sources) + 1), np.int64)
         np.cumsum(counts, axis=1, out=firsts[:, 1:])
-        late = np.rint(_values(f"{where}.delay", each.delay, _DELAYS) / dt)
+        late = 1 + np.rint(
+            _values(f"{where}.delay", each.delay, _DELAYS) / dt
+        )  # a spike is at the end of its step
         if late.min() < 1 or late.max() > _MOST_OF_ROW:
-            wrong = float(late.min() if late.min() < 1 else late.max()) * dt
+            wrong = (float(late.min() if late.min() < 1 else late.max()) - 1) * dt
             fail(
-                f"{where}.delay` must round to 1 to {_MOST_OF_ROW} steps, got {wrong:g} ms. Limit its distribution."
+                f"{where}.delay` must be 0 to {_MOST_OF_ROW - 1} steps, got {wrong:g} ms. Limit its distribution."
             )
         weights = _values(f"{where}.weight", each.weight, _WEIGHTS)
         return _Drawn(rule, firsts, weights.astype(np.float32), late.astype(np.uint16))

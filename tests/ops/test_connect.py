@@ -82,8 +82,8 @@ def test_targets_weights_and_delays_follow_their_distributions() -> None:
         n = len(weight)
         assert abs(n - count) < 5 * (count * 0.2) ** 0.5
         assert abs(weight.mean() - 2.0) < 5 * 0.5 / n**0.5 and abs(weight.std() - 0.5) < 0.005
-        # A normal distribution from 0.05 ms on, in steps: its mean is 1.5 + 0.75 * 0.0617 / 0.973 ms.
-        assert abs(delay.mean() - 15.476) < 0.1 and delay.min() == 1
+        # A normal distribution from 0.05 ms on, in steps and one more: its mean is 1.5 + 0.75 * 0.0617 / 0.973 ms.
+        assert abs(delay.mean() - 16.476) < 0.1 and delay.min() == 2
         assert abs(target.mean() - 249.5) < 5 * 144.3 / n**0.5
         apart = np.abs(np.corrcoef([source, target, weight, delay]) - np.eye(4))
         assert apart.max() < 5 / n**0.5, (rule, apart)
@@ -123,8 +123,8 @@ REFUSED = {
     "Make it with circuits.Projection.": lambda: call(None),
     "Populations.connect: `projections[0]` must have one rule, got number and in_degree. "
     "Pass one of probability, number, in_degree, out_degree, one_to_one.": lambda: call(one(in_degree=2)),
-    "Populations.connect: `projections[0].delay` must round to 1 to 65535 steps, got 0 ms. "
-    "Limit its distribution.": lambda: call(one(delay=0.01)),
+    "Populations.connect: `projections[0].delay` must be 0 to 65534 steps, got -0.1 ms. "
+    "Limit its distribution.": lambda: call(one(delay=-0.1)),
     "Populations.connect: `projections[0].weight` must be a finite number or a distribution, got nan. "
     "Pass circuits.Normal.": lambda: call(one(weight=float("nan"))),
     "Populations.connect: `probability` must be between 0 and 1, got 1.5. "
