@@ -220,8 +220,8 @@ class Populations:
         ends = _ends(op, rows, drawn, blocks, self.num_neurons)
         segments, synapses = ends.reshape(-1, 2)[-1:].sum(axis=0).tolist()
         static = Static(synapses, segments, jnp.dtype(dtype) == jnp.bfloat16)
-        firsts, *tables = map(jnp.asarray, arrays)
-        return Operands(words, jnp.asarray(rows), firsts, jnp.asarray(ends), *tables), static
+        firsts, quantiles, late = map(jnp.asarray, arrays)
+        return Operands(words, jnp.asarray(rows), firsts, jnp.asarray(ends), quantiles, late), static
 
     def _check_names(self, op: str, argument: str, names: Mapping[str, Any]) -> None:
         if set(names) != set(self.sizes):

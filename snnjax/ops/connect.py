@@ -2,11 +2,10 @@
 
 import functools
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.typing import ArrayLike
 from jaxtyping import Array
 
 from snnjax._batching import SHARED
@@ -17,24 +16,25 @@ from snnjax.ops._random import hashed, permuted, threefry
 from snnjax.ops._tables.connect import Operands, Results
 
 _OP = "connect"
+_Integer = Any  # an int, or an array of them
 UNIFORM, DISTINCT, IN_DEGREE, ONE_TO_ONE = range(4)  # rules
 
 
 class Projection(NamedTuple):
     """A row of the table of projections, int32; neurons are numbers among all."""
 
-    first_source: ArrayLike
-    sources: ArrayLike
-    first_target: ArrayLike
-    targets: ArrayLike
-    receptor: ArrayLike
-    rule: ArrayLike  # how the targets of the synapses of a sender in a block are drawn
-    without_self: ArrayLike  # whether a neuron does not lead to itself
-    first_quantile: ArrayLike  # of weights, equally likely
-    quantiles: ArrayLike
-    first_late: ArrayLike  # of delays in steps
-    late: ArrayLike
-    first_cell: ArrayLike  # in `firsts`
+    first_source: _Integer
+    sources: _Integer
+    first_target: _Integer
+    targets: _Integer
+    receptor: _Integer
+    rule: _Integer  # how the targets of the synapses of a sender in a block are drawn
+    without_self: _Integer  # whether a neuron does not lead to itself
+    first_quantile: _Integer  # of weights, equally likely
+    quantiles: _Integer
+    first_late: _Integer  # of delays in steps
+    late: _Integer
+    first_cell: _Integer  # in `firsts`
 
 
 class Static(NamedTuple):

@@ -57,8 +57,8 @@ FREE = {
     ("snnjax_delayed_spike_matmul", "received.left", 1),
     ("snnjax_delayed_spike_matmul_spikes_backward", "g.left", 1),
     ("snnjax_delayed_spike_matmul_weights_backward", "g.left", 1),
-    # How many levels a table has, how many slots a list, and how many blocks, segments and words synapses have, no other
-    # array says.
+    # How many levels a table has, how many slots a list, and how many blocks, segments and words synapses have, no
+    # other array says.
     ("snnjax_simulate", "ends", 1),
     ("snnjax_simulate", "segments", 1),
     ("snnjax_simulate", "words", 1),
