@@ -188,9 +188,10 @@ class Populations:
                 is negative, or the key is traced.
         """
         operands, static = self.plan(key, projections, dt=dt, receptors=receptors, dtype=dtype, blocks=blocks)
-        found = connect(operands, static, implementation)
-        longest = max(1, int(operands.late.max(initial=1)))
-        return DelayedSynapses(*found, operands.ends, receptors * self.num_neurons, longest)
+        words, weights, segments = connect(operands, static, implementation)
+        longest = int(operands.late.max(initial=1))
+        targets = receptors * self.num_neurons
+        return DelayedSynapses(words, weights, segments, operands.ends, targets, longest)
 
     def plan(
         self,
