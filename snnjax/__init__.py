@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from snnjax import blocks as blocks
 from snnjax import neurons as neurons
 from snnjax._compiler_options import compiler_options as compiler_options
+from snnjax._delayed_synapses import DelayedSynapses as DelayedSynapses
 from snnjax._lazy import __dir__ as __dir__
 from snnjax._lazy import __getattr__ as __getattr__
 from snnjax._rewiring import prune as prune

@@ -6,11 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import DTypeLike
-from jaxtyping import Array, ArrayLike, Bool, Float, Int, PyTree
+from jaxtyping import Array, ArrayLike, Bool, Float, PyTree
 
 from snnjax._arguments import explained
 from snnjax._check import check_number, check_per_neuron, check_shape, concrete, fail, short_repr, type_words
-from snnjax._synapses import Synapses, targets_or_beyond
 from snnjax._types import Unchecked, Weights
 
 _DECAY = "A decay is exp(-dt / tau)"
@@ -54,27 +53,13 @@ class ShortTermState(NamedTuple):
     available: Float[Array, " neurons"]  # `x`, from 0 to 1
 
 
-class SynapseEnds(NamedTuple):
-    """The neurons at both ends of each synapse; the number of neurons stands for none."""
-
-    sources: Int[Array, " synapses"]
-    receivers: Int[Array, " synapses"]
-
-    @classmethod
-    def of(cls, synapses: Synapses, neurons: int) -> "SynapseEnds":
-        """Those of synapses to receptors of so many neurons: target ``r * neurons + j`` is of neuron j."""
-        targets = targets_or_beyond(synapses)
-        receivers = jnp.where(targets < synapses.num_targets, targets % max(neurons, 1), neurons)
-        return cls(synapses.sources(), receivers)
-
-
 def _pair_of(numbers: Unchecked) -> Any:
     """Both decays of a rule."""
     return numbers if isinstance(numbers, tuple) else (numbers, numbers)
 
 
-def check_stdp(op: str, argument: str, rule: Unchecked, weights: Weights) -> None:
-    """Check a rule for these weights; traced numbers cannot be checked."""
+def check_stdp(op: str, argument: str, rule: Unchecked, weights: Weights, called: str = "weights") -> None:
+    """Check a rule for these weights, an argument of this name; traced numbers cannot be checked."""
     if not isinstance(rule, STDP):
         hint = "Make it with snnjax.plasticity.STDP"
         fail(f"{op}: `{argument}` must be an STDP, got {type_words(rule)}. {hint}.")
@@ -88,7 +73,7 @@ def check_stdp(op: str, argument: str, rule: Unchecked, weights: Weights) -> Non
         given = f"({float(least):g}, {float(most):g})"
         fail(f"{op}: `{argument}.bounds` must ascend, got {given}. Pass the smallest weight first.")
     if rule.plastic is None:
-        _check_bounds(op, argument, rule, weights)
+        _check_bounds(op, argument, rule, weights, called)
         return
     if getattr(rule.plastic, "dtype", None) != jnp.bool_:
         given = short_repr(rule.plastic)
@@ -97,10 +82,10 @@ def check_stdp(op: str, argument: str, rule: Unchecked, weights: Weights) -> Non
     check_shape(
         op, f"{argument}.plastic", rule.plastic, weights.shape, axes, "Give it the shape of the weights"
     )
-    _check_bounds(op, argument, rule, weights)
+    _check_bounds(op, argument, rule, weights, called)
 
 
-def _check_bounds(op: str, argument: str, rule: STDP, weights: Weights) -> None:
+def _check_bounds(op: str, argument: str, rule: STDP, weights: Weights, called: str) -> None:
     """Check that known weights that change are within the bounds, to which their first change would clip them."""
     known, least, most = (concrete(each) for each in (weights, *rule.bounds))
     plastic = np.bool_(True) if rule.plastic is None else concrete(rule.plastic)
@@ -112,7 +97,7 @@ def _check_bounds(op: str, argument: str, rule: STDP, weights: Weights) -> None:
         wrong, given = float(known[outside & plastic][0]), f"({float(least):g}, {float(most):g})"
         hint = f"Pass others, or {argument}.plastic without these weights"
         fail(
-            f"{op}: `weights` must be within `{argument}.bounds`, {given}, if they are plastic, got {wrong:g}. {hint}."
+            f"{op}: `{called}` must be within `{argument}.bounds`, {given}, if they are plastic, got {wrong:g}. {hint}."
         )
 
 
@@ -157,17 +142,12 @@ def _check_shares(op: str, argument: str, numbers: Unchecked, neurons: int, hint
             fail(f"{op}: `{argument}` must be between 0 and 1, got {short_repr(number)}. {hint}.")
 
 
-def changed_synapses(
-    weights: Array, traces: STDPTraces, sends: Array, fires: Array, rule: STDP, ends: SynapseEnds
+def changed_weights(
+    weights: Array, before: Array, after: Array, sent: Array, fired: Array, rule: STDP
 ) -> Array:
-    """The weight of each synapse after a step, in which the neurons of two masks spike and find the traces decayed."""
-
-    def at(values: Array, ids: Array) -> Array:
-        return jnp.take(values, ids, mode="fill", fill_value=0)
-
-    sent, fired = at(sends, ends.sources), at(fires, ends.receivers)
-    stronger = jnp.where(fired, rule.rates[0] * at(traces.before, ends.sources), 0)
-    weaker = jnp.where(sent, rule.rates[1] * at(traces.after, ends.receivers), 0)
+    """Weights after a step: of each the traces, decayed, and whether a spike arrived and its neuron spiked."""
+    stronger = jnp.where(fired, rule.rates[0] * before, 0)
+    weaker = jnp.where(sent, rule.rates[1] * after, 0)
     changed = jnp.clip(weights + (stronger - weaker).astype(weights.dtype), *rule.bounds)
     moves = sent | fired if rule.plastic is None else (sent | fired) & rule.plastic
     return jnp.where(moves, changed, weights)

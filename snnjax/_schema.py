@@ -46,8 +46,14 @@ AXES = (
     "arrivals_or_0",
     # Of `simulate`:
     "receptors",  # of each neuron
+    "blocks",  # of neurons that one thread steps
+    "segments",  # of synapses
+    "projections",  # of `connect`
+    "columns",  # what is known of each of them
+    "cells",  # projections, blocks and senders
+    "quantiles",  # of weights
+    "late",  # quantiles of delays
     "levels",  # of a table of random counts
-    "words",  # of a key
     "pair",  # of numbers
     "recorded",  # neurons
     "pending",  # the steps of the longest delay and 1
@@ -127,6 +133,7 @@ TABLES = {
     **{
         op: f"ops/_tables/{op}.py"
         for op in (
+            "connect",
             "delay_spikes",
             "delayed_spike_matmul",
             "moments",

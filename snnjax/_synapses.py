@@ -217,7 +217,7 @@ class Synapses:
         """
         op = "Synapses.with_probability"
         num_neurons, num_targets = _check_sizes(op, key, num_neurons, num_targets)
-        _check_known_key(op, key)
+        check_known_key(op, key)
         probability = check_probability(op, probability)
         _check_count(int(num_neurons * num_targets * probability))
         pairs = _pairs_drawn(key, num_neurons * num_targets, probability)
@@ -258,7 +258,7 @@ class Synapses:
         """
         op = "Synapses.by_distance"
         check_key(op, key)
-        _check_known_key(op, key)
+        check_known_key(op, key)
         if period is not None and not 0 < period < np.inf:
             fail(f"{op}: `period` must be a length above 0, got {period}. Leave it out for space with edges.")
         known = [_places(op, "positions", positions), _places(op, "target_positions", target_positions)]
@@ -458,7 +458,7 @@ def _check_sizes(op: str, key: Unchecked, num_neurons: int, num_targets: int) ->
     )
 
 
-def _check_known_key(op: str, key: Unchecked) -> None:
+def check_known_key(op: str, key: Unchecked) -> None:
     if concrete(jax.random.key_data(key) if jnp.issubdtype(key.dtype, jax.dtypes.prng_key) else key) is None:
         fail(
             f"{op}: `key` must be known, got a tracer. Draw outside of jit: the number of synapses is random."

@@ -10,8 +10,7 @@ from snnjax._plasticity import ShortTerm as ShortTerm
 from snnjax._plasticity import ShortTermState as ShortTermState
 from snnjax._plasticity import STDPTraces as STDPTraces
 from snnjax._plasticity import (
-    SynapseEnds,
-    changed_synapses,
+    changed_weights,
     check_short_term,
     check_stdp,
     decayed,
@@ -21,7 +20,7 @@ from snnjax._plasticity import (
     with_spikes,
 )
 from snnjax._sparse_spikes import SparseSpikes, in_range, values_of
-from snnjax._synapses import Synapses
+from snnjax._synapses import Synapses, targets_or_beyond
 from snnjax._types import as_int32
 
 
@@ -49,7 +48,8 @@ def stdp(
     An input before a spike strengthens the weight, an input after it weakens it, and one in the same step does neither.
     Only the rows of inputs and the columns of neurons that spike are read and written: with few spikes, nearly all
     weights remain untouched. With `synapses`, or where `rule.plastic` is given, all of them are read: in a recurrent
-    network without other inputs, `snnjax.simulate` does the same in its kernel and reads those of spikes alone. There
+    network without other inputs, `snnjax.simulate` does the same with the spikes that arrive, in its kernel, and reads
+    those of spikes alone. There
     is no derivative.
 
     Args:
@@ -94,7 +94,7 @@ def stdp(
     if synapses is None:
         weights = _change_dense(weights, traces, rows, columns, rule)
     else:
-        weights = changed_synapses(weights, traces, sends, fires, rule, SynapseEnds.of(synapses, neurons))
+        weights = _change_synapses(weights, traces, sends, fires, rule, synapses)
     return weights, with_spikes(traces, sends, fires)
 
 
@@ -109,6 +109,21 @@ def _change_dense(weights: Array, traces: STDPTraces, rows: Array, columns: Arra
         at = weights.at[:, ids] if axis else weights.at[ids]
         weights = at.set(jnp.clip(at.get(mode="clip"), *rule.bounds), mode="drop")
     return weights if rule.plastic is None else jnp.where(rule.plastic, weights, unchanged)
+
+
+def _change_synapses(
+    weights: Array, traces: STDPTraces, sends: Array, fires: Array, rule: STDP, synapses: Synapses
+) -> Array:
+    """The weight of each synapse after a step, in which the neurons of two masks spike."""
+    neurons, targets = fires.shape[0], targets_or_beyond(synapses)
+    sources = synapses.sources()
+    receivers = jnp.where(targets < synapses.num_targets, targets % neurons, neurons)
+
+    def at(values: Array, ids: Array) -> Array:
+        return jnp.take(values, ids, mode="fill", fill_value=0)
+
+    before, after = at(traces.before, sources), at(traces.after, receivers)
+    return changed_weights(weights, before, after, at(sends, sources), at(fires, receivers), rule)
 
 
 def stdp_traces(

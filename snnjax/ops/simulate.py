@@ -15,21 +15,19 @@ from snnjax._check import (
     check_choice,
     check_float_array,
     check_integer,
-    check_integers,
     check_shape,
     check_switches,
-    check_within,
     fail,
 )
+from snnjax._delayed_synapses import DelayedSynapses
 from snnjax._dispatch import Kernel, Target, evaluate
 from snnjax._plasticity import STDP, ShortTerm, ShortTermState, STDPTraces, in_dtype
-from snnjax._quantised import Quantised
 from snnjax._sharding import gathered, vary_alike
 from snnjax._sparse_spikes import SparseSpikes, beyond
-from snnjax._synapses import Synapses, ends_and_targets
-from snnjax._types import State, Unchecked, accumulation_dtype, as_int32, uint16_or_int32
-from snnjax.ops._kernel_operands import call_by_records, dtype_obstacle
+from snnjax._types import State, Unchecked, as_int32
+from snnjax.ops._kernel_operands import call_by_records
 from snnjax.ops._product import shared
+from snnjax.ops._random import key_words
 from snnjax.ops._simulation.checks import (
     check_conductances,
     check_input,
@@ -38,6 +36,7 @@ from snnjax.ops._simulation.checks import (
     check_plasticity,
     check_record,
     check_state,
+    check_synapses,
     constant,
     traced_faults,
 )
@@ -53,13 +52,11 @@ _MOST_RECEPTORS = 4  # of the kernel
 @explained
 def simulate(
     neurons: SynapticLIF,
-    synapses: Synapses,
-    weights: Float[Array, " synapses"] | Quantised,
+    synapses: DelayedSynapses,
     state: SimulationState,
     key: Array | None = None,
     *,
     steps: int,
-    delays: Integer[Array, "*synapses"] | int = 1,
     currents: Float[Array, "steps neurons_or_1"] | None = None,
     poisson: PoissonInput | None = None,
     stdp: STDP | None = None,
@@ -83,32 +80,31 @@ def simulate(
 
     then :math:`g_{rj}` is multiplied by :math:`\delta_r`, and a neuron that spikes has the potential `reset`, which it
     keeps for `refractory` steps: in these it receives, but neither moves nor spikes. A spike at step t arrives at step
-    ``t + delay``. With currents this is the exact solution between events, with conductances it is exponential Euler.
+    ``t + delay``, with the weight that the synapse then has. With currents this is the exact solution between events,
+    with conductances it is exponential Euler.
 
-    Weights are plastic with `stdp`: after the spikes of a step are sent, they change as in `snnjax.plasticity.stdp`, by
-    pairs of the spikes themselves, whatever their delays. With `short_term`, a spike sends its weights times what
+    Weights are plastic with `stdp`: behind each step they change as in `snnjax.plasticity.stdp`, by pairs of the spikes
+    that arrive in it and those of the neuron that receives. With `short_term`, a spike sends its weights times what
     `snnjax.plasticity.short_term` releases.
 
     Steps in pieces are the same as all at once: pass the state on, and the same key. Random input depends on the key,
-    the number of the step and the neuron alone. Under `vmap`, networks run side by side.
+    the number of the step and the neuron alone: Threefry-2x32 makes two words of each step, and a hash with them
+    (Wellons' triple32) one of each neuron. A network of several blocks runs on several threads, with the same results
+    for any number of them. Under `vmap`, networks run side by side.
 
     Args:
         neurons: their constants, `snnjax.neurons.cuba_lif` or `snnjax.neurons.coba_lif`; `dt` is one of them.
-        synapses: from neuron i to target ``r * neurons + j``, receptor r of neuron j; with one receptor simply j.
-        weights: one for each synapse, in mV (currents) or in units of the leak conductance; an inhibitory current has a
-            negative weight, an inhibitory conductance a positive one. bfloat16 halves their memory, int8 halves it
-            again (`quantisation.Quantised`, with a scale for each target). Where a traced conductance is negative, the
+        synapses: with their weights, in mV (currents) or in units of the leak conductance; an inhibitory current has a
+            negative weight, an inhibitory conductance a positive one. Where a traced conductance is negative, the
             potentials are NaN.
         state: `simulation_state`, or that of the piece before.
         key: a PRNG key, for `poisson`.
         steps: how many.
-        delays: in steps, one for all synapses or ``[synapses]`` (uint16 takes least memory), from 1 to
-            the `max_delay` of the state; where a traced one is out of that range, the potentials are NaN.
         currents: :math:`I`, given input in mV (current times resistance) for each step, ``[steps, neurons]`` or
             ``[steps, 1]``.
         poisson: random input of every neuron.
         stdp: how weights change, which are float32 or float64 then; `SimulationOutput.weights` are those after the last
-            step. The kernel sorts the synapses by receiver in each call, 8 bytes each: let it have thousands of steps.
+            step. The kernel sorts the synapses by receiver in each call, 12 bytes each: let it have thousands of steps.
         short_term: how much of a weight each spike sends.
         record: ids of neurons whose potentials after each step are `SimulationOutput.v`.
         capacity: how many spikes of a step are listed, those of the lowest ids; their number is counted in any case.
@@ -121,14 +117,13 @@ def simulate(
 
     Example:
         >>> import jax, jax.numpy as jnp
-        >>> from snnjax import Synapses, neurons, simulate, simulation_state
+        >>> from snnjax import DelayedSynapses, Synapses, neurons, simulate, simulation_state
         >>> cells = neurons.cuba_lif(
         ...     tau=20.0, synaptic_taus=(5.0,), rest=-49.0, threshold=-50.0, reset=-60.0, refractory=5.0, dt=0.1
         ... )
-        >>> synapses = Synapses.fixed_fan_out(jax.random.key(0), 100, 100, fan_out=10)
-        >>> out, state = simulate(
-        ...     cells, synapses, jnp.full(1000, -1.0), simulation_state(cells, 100), steps=1000, capacity=100
-        ... )
+        >>> drawn = Synapses.fixed_fan_out(jax.random.key(0), 100, 100, fan_out=10)
+        >>> synapses = DelayedSynapses.of(drawn, jnp.full(1000, -1.0), delays=15)
+        >>> out, state = simulate(cells, synapses, simulation_state(cells, synapses), steps=1000, capacity=100)
         >>> out.spikes.shape, int(out.counts.sum()) == int(out.spikes.num_spikes.sum())
         ((1000, 100), True)
 
@@ -138,16 +133,16 @@ def simulate(
     check_choice(_OP, "implementation", implementation, (None, "reference", "cpu"))
     steps = check_integer(_OP, "steps", steps, 0)
     capacity = check_integer(_OP, "capacity", capacity, 0)
-    check_network(neurons, synapses, weights)
-    check_state(neurons, synapses.num_neurons, state)
+    check_network(neurons, synapses)
+    check_state(neurons, synapses, state)
     check_input(neurons, synapses.num_neurons, steps, currents, poisson, key)
-    check_plasticity(neurons, synapses.num_neurons, weights, state, stdp, short_term)
-    check_conductances(neurons, weights, poisson, stdp)
+    check_plasticity(synapses, state, stdp, short_term)
+    check_conductances(neurons, synapses, poisson, stdp)
     check_record(synapses.num_neurons, record)
-    late = _delays(delays, synapses, state.pending.shape[0])
-    given = gathered((neurons, synapses, weights, state, late, currents, poisson, record, stdp, short_term))
+    given = gathered((neurons, synapses, state, currents, poisson, record, stdp, short_term))
     operands = _operands(*given, key=key)
-    static = Static(steps, capacity, neurons.has_conductances, poisson.receptor if poisson is not None else 0)
+    receptor = poisson.receptor if poisson is not None else 0
+    static = Static(steps, capacity, neurons.has_conductances, receptor)
     rest = _of(given[0], "rest", synapses.num_neurons, operands.v.dtype)
     return _yielded(_run(vary_alike(operands), static, implementation), operands, static, rest, state)
 
@@ -155,32 +150,27 @@ def simulate(
 @explained
 def simulation_state(
     neurons: SynapticLIF,
-    num_neurons: int,
+    synapses: DelayedSynapses,
     *,
-    max_delay: int = 1,
     v: Float[Array, " neurons"] | None = None,
     stdp: bool = False,
     short_term: bool = False,
-    dtype: DTypeLike = jnp.float32,
 ) -> SimulationState:
     """The state before the first step of `simulate`: at rest, and nothing on its way.
 
     Args:
         neurons: their constants.
-        num_neurons: how many there are.
-        max_delay: the longest delay in steps; the state holds what arrives in as many.
+        synapses: that connect them; the state holds the spikes of as many steps as their longest delay.
         v: initial membrane potentials in mV; None for the resting potential.
         stdp: whether it holds the traces of spike-timing-dependent plasticity, of no spikes so far.
         short_term: whether it holds the state of short-term plasticity: all is available, and none in use.
-        dtype: float32, or float64 for weights in float64.
 
     Raises:
-        ValueError: if the constants or potentials are of another number of neurons, a number is none, or the dtype is
-            another one.
+        ValueError: if the constants or potentials are of another number of neurons, or a number is none.
 
     Example:
-        >>> import jax
-        >>> from snnjax import neurons, simulation_state
+        >>> import jax, jax.numpy as jnp
+        >>> from snnjax import DelayedSynapses, Synapses, neurons, simulation_state
         >>> cells = neurons.coba_lif(
         ...     tau=20.0,
         ...     synaptic_taus=(5.0, 10.0),
@@ -191,49 +181,35 @@ def simulation_state(
         ...     refractory=5.0,
         ...     dt=0.1,
         ... )
-        >>> state = simulation_state(
-        ...     cells, 4000, v=jax.random.uniform(jax.random.key(0), 4000, minval=-60, maxval=-50)
-        ... )
-        >>> state.received.shape
-        (2, 4000)
+        >>> drawn = Synapses.with_probability(jax.random.key(0), 400, 800, 0.02)
+        >>> synapses = DelayedSynapses.of(drawn, jnp.full(drawn.num_synapses, 0.6), delays=10)
+        >>> v = jax.random.uniform(jax.random.key(1), 400, minval=-60, maxval=-50)
+        >>> state = simulation_state(cells, synapses, v=v)
+        >>> state.received.shape, state.sent.shape
+        ((2, 400), (10, 50))
     """
     op = "simulation_state"
     check_neurons(op, neurons)
-    num_neurons = check_integer(op, "num_neurons", num_neurons, 0)
-    max_delay = check_integer(op, "max_delay", max_delay, 1)
+    check_synapses(op, neurons, synapses)
+    num_neurons, max_delay, dtype = synapses.num_neurons, synapses.max_delay, synapses.dtype
     check_switches(op, stdp=stdp, short_term=short_term)
-    check_choice(op, "dtype", jnp.dtype(dtype).name, ("float32", "float64"))
     if v is None:
         v = jnp.broadcast_to(constant(op, "neurons.rest", neurons.rest, num_neurons), (num_neurons,))
     check_float_array(op, "v", v)
     check_shape(op, "v", v, (num_neurons,), "neurons", "Pass one for each neuron")
     received = jnp.zeros((neurons.num_receptors, num_neurons), dtype)
-    pending, none = jnp.zeros((max_delay, *received.shape), dtype), jnp.zeros(num_neurons, dtype)
+    none, earlier = jnp.zeros(num_neurons, dtype), jnp.zeros((max_delay, num_neurons), dtype)
     return SimulationState(
         v.astype(dtype),
         received,
         jnp.zeros(num_neurons, jnp.int32),
-        pending,
+        jnp.zeros((max_delay, (num_neurons + 7) // 8), jnp.uint8),
         jnp.zeros((), jnp.int32),
-        STDPTraces(none, none) if stdp else None,
+        STDPTraces(earlier, none) if stdp else None,
         ShortTermState(none, jnp.ones(num_neurons, dtype)) if short_term else None,
+        earlier if short_term else None,
         none,
     )
-
-
-def _delays(delays: Unchecked, synapses: Synapses, longest: int) -> Array:
-    """Delays ``[synapses]`` or ``[1]``."""
-    is_number = isinstance(delays, int)
-    if is_number:
-        delays = check_integer(_OP, "delays", delays, 1)
-    else:
-        check_integers(_OP, "delays", delays)
-    check_within(_OP, "delays", delays, longest, "Pass the longest as max_delay of simulation_state", 1)
-    if is_number:
-        return jnp.full(1, delays, jnp.int32)
-    if delays.ndim > 0:
-        check_shape(_OP, "delays", delays, (synapses.num_synapses,), "synapses", "Pass one for each synapse")
-    return jnp.atleast_1d(uint16_or_int32(delays))
 
 
 def _or_nan(v: Array, faults: list[Array]) -> Array:
@@ -243,10 +219,8 @@ def _or_nan(v: Array, faults: list[Array]) -> Array:
 
 def _operands(
     neurons: SynapticLIF,
-    synapses: Synapses,
-    weights: Array | Quantised,
+    synapses: DelayedSynapses,
     state: SimulationState,
-    delays: Array,
     currents: Array | None,
     poisson: PoissonInput | None,
     record: Array | None,
@@ -256,30 +230,29 @@ def _operands(
     key: Unchecked,
 ) -> Operands:
     """All arrays, with numbers in the accumulation dtype, and potentials relative to rest."""
-    dtype, count = accumulation_dtype(weights.dtype), synapses.num_neurons
-    ends, targets = ends_and_targets(synapses)
-    _, received, remaining, pending, step = state[:5]
-    faults = traced_faults(neurons, weights, poisson, stdp, delays, pending.shape[0])
+    dtype, count = synapses.dtype, synapses.num_neurons
+    _, received, remaining, sent, step = state[:5]
+    faults = traced_faults(neurons, synapses, poisson, stdp)
     limits = jnp.zeros((0, 1), jnp.int32) if poisson is None else poisson.limits
     events = jnp.zeros(1) if poisson is None else constant(_OP, "poisson.weights", poisson.weights, count)
-    words = jnp.zeros(2, jnp.uint32) if poisson is None else jax.random.bits(key, (2,), jnp.uint32)
+    words = jnp.zeros(2, jnp.int32) if poisson is None else key_words(key)
     return Operands(
         v=_or_nan(_relative(neurons, state, count, dtype), faults),
         received=received.astype(dtype),
         remaining=as_int32(remaining),
-        pending=pending.astype(dtype),
+        sent=sent,
         step=jnp.asarray(step, jnp.int32),
         **_constants(neurons, count, dtype, currents),
-        weights=weights,
-        ends=ends,
-        targets=targets,
-        delays=delays,
-        key=jax.lax.bitcast_convert_type(words, jnp.int32),
+        words=synapses.words,
+        weights=synapses.strengths,
+        segments=synapses.segments,
+        ends=synapses.ends,
+        key=words,
         poisson_limits=constant(_OP, "poisson.limits", limits, count),
         poisson_weights=events.astype(dtype),
         recorded=None if record is None else as_int32(record),
         stdp=_stdp_operands(stdp, state.traces, dtype),
-        short_term=_short_term_operands(short_term, state.short_term, dtype),
+        short_term=_short_term_operands(short_term, state, dtype),
     )
 
 
@@ -330,8 +303,8 @@ def _short_term_operands(rule: ShortTerm | None, state: State, dtype: DTypeLike)
     if rule is None:
         return None
     use, recovery, facilitation = map(jnp.atleast_1d, jax.tree.leaves(in_dtype(rule, dtype)))
-    used, available = (part.astype(dtype) for part in state)
-    return tables.ShortTerm(use, recovery, facilitation, used, available)
+    held = (part.astype(dtype) for part in (*state.short_term, state.released))
+    return tables.ShortTerm(use, recovery, facilitation, *held)
 
 
 def _yielded(
@@ -344,14 +317,18 @@ def _yielded(
         results.ids, None, count, listed, beyond(count, static.capacity), operands.v.shape[0]
     )
     v = results.v + rest
+    short, released = None, None
+    if results.short_term is not None:
+        *short, released = results.short_term
     after = SimulationState(
         v,
         results.received,
         results.remaining,
-        results.pending,
+        results.sent,
         operands.step + jnp.int32(static.steps),
         STDPTraces(*traces) if traces else None,
-        None if results.short_term is None else ShortTermState(*results.short_term),
+        None if short is None else ShortTermState(*short),
+        released,
         None if before.rounded_off is None else results.v - (v - rest),
     )
     seen = results.recorded
@@ -362,21 +339,16 @@ def _yielded(
 
 
 def _call(operands: Operands, static: Static, results: Sequence[jax.ShapeDtypeStruct]) -> list[Array]:
-    read = operands._replace(
-        delays=operands.delays
-        if operands.delays.dtype == jnp.uint16
-        else jnp.clip(operands.delays, 1, operands.pending.shape[1])
-    )
     numbers = SimulationNumbers(static.has_conductances, static.poisson_receptor)
     records = jax.tree.unflatten(tree_of_results(operands), results)
-    return call_by_records("snnjax_simulate", read, records, [numbers])
+    return call_by_records("snnjax_simulate", operands, records, [numbers])
 
 
 def _obstacle(shapes: Operands, _: object) -> str | None:
     receptors = shapes.received.shape[-2]
     if not 1 <= receptors <= _MOST_RECEPTORS:
         return f"{receptors} receptors"
-    return dtype_obstacle("weights", shapes.weights)
+    return None if shapes.v.dtype == jnp.float32 else f"{shapes.v.dtype.name} weights"
 
 
 _TARGET = Target(

@@ -28,6 +28,7 @@ _WRONG = {
 _MODULES = [
     "snnjax",
     "snnjax.blocks",
+    "snnjax.circuits",
     "snnjax.data",
     "snnjax.encoding",
     "snnjax.event_times",

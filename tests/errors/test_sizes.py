@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import snnjax
-from snnjax import SparseSpikes, blocks, data, encoding, neurons, online, train
+from snnjax import DelayedSynapses, SparseSpikes, blocks, data, encoding, neurons, online, train
 from snnjax._check import MAX_SIZE, check_integer, check_size
 from snnjax.cli import _OUR_ERROR
 
@@ -23,6 +23,7 @@ READOUT = snnjax.leaky_readout(2)
 NETWORK = snnjax.network(5, [snnjax.layer(4)], READOUT)
 PARAMS = NETWORK.init(KEY)
 SYNAPSES = snnjax.Synapses.from_mask(np.ones((3, 3), bool))
+DELAYED = DelayedSynapses.of(SYNAPSES, jnp.ones(9))
 CELLS = neurons.cuba_lif(
     tau=20.0, synaptic_taus=(5.0,), rest=0.0, threshold=1.0, reset=0.0, refractory=1.0, dt=0.1
 )
@@ -43,8 +44,8 @@ def pooled(**options):
 
 
 def simulated(**options):
-    state = snnjax.simulation_state(CELLS, 3)
-    return snnjax.simulate(CELLS, SYNAPSES, jnp.ones(9), state, **({"steps": 2} | options))
+    state = snnjax.simulation_state(CELLS, DELAYED)
+    return snnjax.simulate(CELLS, DELAYED, state, **({"steps": 2} | options))
 
 
 def conv(**options):
@@ -59,9 +60,9 @@ SIZES: dict[str, Callable[[Any], Any]] = {
     "delay_spikes": lambda n: snnjax.delay_spikes(ROWS[None], jnp.ones(5), max_delay=n),
     "simulate, steps": lambda n: simulated(steps=n),
     "simulate, capacity": lambda n: simulated(capacity=n),
-    "simulate, delays": lambda n: simulated(delays=n),
-    "simulation_state, num_neurons": lambda n: snnjax.simulation_state(CELLS, n),
-    "simulation_state, max_delay": lambda n: snnjax.simulation_state(CELLS, 3, max_delay=n),
+    "DelayedSynapses.of, delays": lambda n: DelayedSynapses.of(SYNAPSES, jnp.ones(9), n),
+    "DelayedSynapses.of, max_delay": lambda n: DelayedSynapses.of(SYNAPSES, jnp.ones(9), max_delay=n),
+    "DelayedSynapses.of, blocks": lambda n: DelayedSynapses.of(SYNAPSES, jnp.ones(9), blocks=n),
     "PoissonInput.of": lambda n: snnjax.PoissonInput.of(rate=1.0, weight=1.0, dt=0.1, receptor=n),
     "Synapses.with_probability, num_neurons": lambda n: SYNAPSES.with_probability(KEY, n, 3, 0.5),
     "Synapses.with_probability, num_targets": lambda n: SYNAPSES.with_probability(KEY, 3, n, 0.5),

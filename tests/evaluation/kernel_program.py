@@ -107,7 +107,6 @@ def with_conductances(implementation: str):
     """One step, whose membranes err by the exponential function."""
     (cells, *given), _ = of_simulations.random_network(8, 83, 2, shared=False, conductances=True)
     cells = dataclasses.replace(cells, leak=-cells.leak, threshold=cells.threshold + 100.0)
-    given[2] = given[2]._replace(received=jnp.abs(given[2].received), pending=jnp.abs(given[2].pending))
     return of_simulations.run(cells, *given, steps=1, implementation=implementation)
 
 

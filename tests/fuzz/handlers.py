@@ -11,11 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from snnjax import (
+    DelayedSynapses,
     LIFLayer,
     LIFReadout,
     PoissonInput,
     SparseSpikes,
     Synapses,
+    circuits,
     delay_spikes,
     delayed_spike_matmul,
     lif_network,
@@ -31,6 +33,7 @@ from snnjax import (
 from snnjax._targets import TARGETS
 from snnjax._types import Signal
 from snnjax.ops._moments import moments
+from snnjax.ops.connect import connect
 from snnjax.plasticity import STDP, ShortTerm
 from snnjax.quantisation import quantise
 from tests.cases import PRODUCTS
@@ -153,18 +156,31 @@ def simulations(width: int) -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
         (neurons.cuba_lif(tau=np.ones(width), **shared), jnp.float32, 3),
         (neurons.coba_lif(tau=20.0, reversals=(0.0, -80.0), **shared), jnp.bfloat16, 1),
     ):
-        weights, delays = jnp.ones(3 * width, dtype), jnp.ones(3 * width, jnp.uint16)
+        weights, blocks = jnp.ones(3 * width, dtype), 2 if max_delay > 1 and width > 1 else 1
+        delayed = DelayedSynapses.of(synapses, weights, max_delay=max_delay, blocks=blocks)
         plastic = {"stdp": max_delay > 1, "short_term": max_delay > 1}
-        state, key = simulation_state(cells, width, max_delay=max_delay, **plastic), jax.random.key(1)
+        state, key = simulation_state(cells, delayed, **plastic), jax.random.key(1)
         options: dict[str, Any] = {"steps": 5, "capacity": 4, "implementation": "cpu"}
         if max_delay > 1:
             chosen = jnp.arange(3 * width) % 2 == 0
             options |= {"stdp": STDP(plastic=chosen), "short_term": ShortTerm(0.5, (0.9, 0.9))}
             options["record"] = jnp.arange(2)
             options["poisson"] = PoissonInput.of(rate=np.full(width, 1e4), weight=0.1, dt=0.1, receptor=1)
-            options |= {"delays": delays, "currents": jnp.ones((5, width))}
+            options |= {"currents": jnp.ones((5, width))}
         run = functools.partial(simulate, **options)
-        found.append((run, (cells, synapses, weights, state, key)))
+        found.append((run, (cells, delayed, state, key)))
+    people = circuits.Populations({"all": width})
+    each: dict[str, Any] = {
+        "source": "all",
+        "target": "all",
+        "weight": 1.0,
+        "delay": circuits.Uniform(0.1, 0.5),
+    }
+    for dtype, rule in ((jnp.float32, {"probability": 0.2}), (jnp.bfloat16, {"in_degree": 2})):
+        operands, static = people.plan(
+            jax.random.key(0), [circuits.Projection(**each, **rule)], dt=0.1, dtype=dtype
+        )
+        found.append((functools.partial(connect, static=static, implementation="cpu"), (operands,)))
     return found
 
 

@@ -13,6 +13,7 @@ from jax.typing import DTypeLike
 
 import snnjax
 from snnjax import (
+    DelayedSynapses,
     LIFLayer,
     SparseSpikes,
     Synapses,
@@ -179,7 +180,11 @@ def test_simulation_sends_int8_as_their_floats() -> None:
     synapses = Synapses.fixed_fan_out(jax.random.key(0), 20, 40, fan_out=6)
     values = jnp.asarray(rng.integers(-128, 128, 120), jnp.int8)
     weights = Quantised(values, jnp.asarray(rng.integers(1, 9, 40) / 64, jnp.float32))
-    run = functools.partial(simulate, cells, synapses, state=simulation_state(cells, 20), steps=40)
+
+    def run(weights, **options):
+        delayed = DelayedSynapses.of(synapses, weights)
+        return simulate(cells, delayed, simulation_state(cells, delayed), steps=40, **options)
+
     want = run(dequantise(weights, synapses))
     assert want[0].counts.sum() > 20
     for which in ("cpu", "reference"):

@@ -59,9 +59,15 @@ FREE = {
     ("snnjax_delayed_spike_matmul_weights_backward", "g.left", 1),
     # How many rows there are, if all count.
     ("snnjax_moments", "x", 1),
-    # How many levels a table has, and how many slots a list, no other array says.
+    # How many levels a table has, how many slots a list, and how many blocks, segments and words synapses have, no
+    # other array says.
+    ("snnjax_simulate", "ends", 1),
+    ("snnjax_simulate", "segments", 1),
+    ("snnjax_simulate", "words", 1),
     ("snnjax_simulate", "poisson_limits", 1),
     ("snnjax_simulate", "ids", 2),
+    # Projections say where they are in tables, which may be longer.
+    *(("snnjax_connect", name, 1) for name in ("projections", "firsts", "quantiles", "late")),
 }
 
 
@@ -81,7 +87,8 @@ def valid_calls() -> dict[str, list[Call]]:
     for (target, _), call in largest.items():
         found[target].append(call)
     for function, given in simulations(33):
-        found["snnjax_simulate"] += calls_of(function, *given)
+        for call in calls_of(function, *given):
+            found[call.target].append(call)
     return found
 
 

@@ -21,13 +21,14 @@ ROOT = Path(__file__).parents[2]
 LAYERS = {
     "snnjax": (
         ("__init__", "__main__"),
-        ("cli", "ipu", "nir", "neurobench", "train", "plot", "data"),
+        ("cli", "ipu", "nir", "neurobench", "train", "plot", "data", "circuits"),
         ("_plots", "models"),
         ("fixed_point",),
         ("online", "quantisation", "losses", "metrics", "graph", "encoding"),
         ("blocks",),
         ("neurons",),
         ("ops", "event_times", "plasticity", "_plasticity", "_rewiring"),
+        ("_delayed_synapses",),
         ("_compare", "_quantised"),
         ("_synapses",),
         ("_sparse_spikes", "surrogates"),
@@ -585,7 +586,7 @@ def ops() -> list[str]:
 
 
 # Ops without a derivative: the properties in `tests/ops` are those of one, and their own file tests the others.
-UNDIFFERENTIATED = ("simulate",)
+UNDIFFERENTIATED = ("connect", "simulate")
 
 
 def missing_for_op(op: str, files: list[str], cases: str) -> list[str]:

@@ -16,6 +16,7 @@ PUBLIC = (
     "ops",
     "neurons",
     "blocks",
+    "circuits",
     "graph",
     "losses",
     "online",

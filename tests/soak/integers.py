@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import snnjax
-from snnjax import SparseSpikes, Synapses, _targets, losses, metrics, neurons
+from snnjax import DelayedSynapses, SparseSpikes, Synapses, _targets, losses, metrics, neurons
 from snnjax.plasticity import STDP, stdp, stdp_traces
 from snnjax.quantisation import quantise
 from tests.numbers import dyadic, picker
@@ -154,41 +154,11 @@ def _plastic(rng: Any, size: int, how: Any) -> Any:
     return step
 
 
-def _targets_of_simulation(rng: Any, size: int, how: Any) -> Any:
-    """The first six neurons spike in the first step."""
-    weights = dyadic(rng, 1, 16, COUNT)
-    v = jnp.zeros(size).at[:COUNT].set(1.0)
-    ends = jnp.minimum(jnp.arange(1, size + 1), COUNT).astype(jnp.int32)
-
-    def run(targets: Any) -> Any:
-        state = snnjax.simulation_state(CELLS, size, v=v)
-        return snnjax.simulate(
-            CELLS, Synapses(ends, targets, size), weights, state, steps=2, implementation=how
-        )
-
-    return run
-
-
-def _delays(rng: Any, size: int, how: Any) -> Any:
-    """One neuron, which spikes in the first step, and six synapses to itself; `size` is the longest delay."""
-    weights, synapses = (
-        dyadic(rng, 1, 16, COUNT),
-        Synapses(jnp.asarray([COUNT]), jnp.zeros(COUNT, jnp.uint16), 1),
-    )
-
-    def run(delays: Any) -> Any:
-        state = snnjax.simulation_state(CELLS, 1, max_delay=size, v=jnp.ones(1))
-        return snnjax.simulate(CELLS, synapses, weights, state, steps=2, delays=delays, implementation=how)
-
-    return run
-
-
 def _recorded(rng: Any, size: int, how: Any) -> Any:
-    none, weights = Synapses(jnp.zeros(size, jnp.int32), jnp.zeros(0, jnp.uint16), size), jnp.zeros(0)
-    state = snnjax.simulation_state(CELLS, size, v=dyadic(rng, -16, 0, size))
-    return lambda ids: (
-        snnjax.simulate(CELLS, none, weights, state, steps=2, record=ids, implementation=how)[0].v
-    )
+    nobody = Synapses(jnp.zeros(size, jnp.int32), jnp.zeros(0, jnp.uint16), size)
+    none = DelayedSynapses.of(nobody, jnp.zeros(0))
+    state = snnjax.simulation_state(CELLS, none, v=dyadic(rng, -16, 0, size))
+    return lambda ids: snnjax.simulate(CELLS, none, state, steps=2, record=ids, implementation=how)[0].v
 
 
 def _network(rng: Any, size: int, how: Any) -> Any:
@@ -280,8 +250,6 @@ CASES: dict[str, tuple[Maker, tuple[int, ...]]] = {
     "ends": (_ends, SIZES + LARGE),
     "regrow": (_rewired, SIZES + LARGE),
     "stdp": (_plastic, SIZES + LARGE),
-    "targets of simulate": (_targets_of_simulation, SIZES[2:] + LARGE),
-    "delays of simulate": (_delays, SIZES + LARGE),
     "record": (_recorded, SIZES + LARGE),
     "lif_network": (_network, SIZES[2:]),
     "labels": (_label, SIZES[1:] + LARGE[:1]),

@@ -210,26 +210,28 @@ inline constexpr int kMostReceptors = 4;
 
 // One time step of neurons that integrate what their receptors receive (snnjax/ops/simulate.py).
 struct SynapticStep {
-  Index neurons, receptors;  // 1 to kMostReceptors of each neuron
+  Index first, end;         // of the neurons in the arrays below
+  Index stride, receptors;  // numbers from one receptor to the next; 1 to kMostReceptors of each neuron
   bool has_conductances;
   NeuronConstant<float> leak, threshold, reset, refractory;  // potentials relative to rest
   const NeuronConstant<float>*synaptic_decay, *effect;       // [receptors]
   NeuronConstant<float> currents;                            // of this step; data nullptr: none
-  float* v;                                                  // [neurons], relative to rest, updated; so is what follows
-  float* remaining;                                          // [neurons], whole numbers of steps
-  float* received;                                           // [receptors, neurons]
-  float* arriving;                                           // [receptors, neurons], received and set to 0
+  float* v;                                                  // [stride], relative to rest, updated; so is what follows
+  float* remaining;                                          // [stride], whole numbers of steps
+  float* received;                                           // [receptors, stride]
+  float* arriving;                                           // [receptors, stride], received and set to 0
 };
 
 // What a Poisson process adds in one time step to the receptors of neurons. All constants that are not shared have a
 // vector more than there are neurons.
 struct PoissonStep {
-  std::uint32_t key[2];
-  std::uint32_t step;
-  Index neurons, levels;
+  std::uint32_t key[2];          // of this step
+  Index first, end;              // of the neurons in the arrays below
+  std::uint32_t number, blocks;  // neuron n of these is n * blocks + number of all
+  Index levels;
   const NeuronConstant<std::int32_t>* limits;  // [levels]
   NeuronConstant<float> weights;
-  float* arriving;  // [neurons], added to
+  float* arriving;  // added to
 };
 
 struct Kernels {

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from types import NoneType
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
@@ -21,10 +22,10 @@ from snnjax._check import (
     short_repr,
     type_words,
 )
+from snnjax._delayed_synapses import DelayedSynapses
 from snnjax._plasticity import ShortTermState, STDPTraces, check_short_term, check_stdp
-from snnjax._quantised import Quantised, check_weights
-from snnjax._synapses import Synapses
-from snnjax._types import State, Unchecked, accumulation_dtype, as_int32
+from snnjax._quantised import Quantised
+from snnjax._types import State, Unchecked
 from snnjax.ops._simulation.records import PoissonInput, SimulationState, SynapticLIF
 
 _OP = "simulate"
@@ -37,6 +38,7 @@ _GIVEN_AS = {
     "poisson.limits": "poisson.rate",
     "poisson.weights": "poisson.weight",
 }
+_MADE_WITH = "Call simulation_state with these neurons and synapses"
 _SAME_STEP = 1e-6  # relative: a length of a step may have been rounded to float32
 
 
@@ -46,25 +48,29 @@ def check_neurons(op: str, neurons: Unchecked) -> None:
         fail(f"{op}: `neurons` must be a SynapticLIF, got {type_words(neurons)}. {hint}.")
 
 
-def check_network(neurons: Unchecked, synapses: Unchecked, weights: Unchecked) -> None:
-    check_neurons(_OP, neurons)
-    if not isinstance(synapses, Synapses):
-        hint = "Make them with Synapses.with_probability, for instance"
-        fail(f"{_OP}: `synapses` must be Synapses, got {short_repr(synapses)}. {hint}.")
-    check_weights(_OP, "weights", weights, synapses.num_targets)
-    check_shape(_OP, "weights", weights, (synapses.num_synapses,), "synapses", "Pass one for each synapse")
+def check_synapses(op: str, neurons: SynapticLIF, synapses: Unchecked) -> None:
+    if not isinstance(synapses, DelayedSynapses):
+        hint = "Make them with DelayedSynapses.of"
+        fail(f"{op}: `synapses` must be DelayedSynapses, got {short_repr(synapses)}. {hint}.")
     targets = neurons.num_receptors * synapses.num_neurons
     if synapses.num_targets != targets:
         fail(
-            f"{_OP}: `synapses` must lead to {plural(neurons.num_receptors, 'receptor')} of "
+            f"{op}: `synapses` must lead to {plural(neurons.num_receptors, 'receptor')} of "
             f"{synapses.num_neurons} neurons, {targets} targets, got {synapses.num_targets}. "
             "Synapses.from_blocks joins those of each receptor."
         )
 
 
-def check_conductances(neurons: SynapticLIF, weights: Unchecked, poisson: Unchecked, stdp: Unchecked) -> None:
+def check_network(neurons: Unchecked, synapses: Unchecked) -> None:
+    check_neurons(_OP, neurons)
+    check_synapses(_OP, neurons, synapses)
+
+
+def check_conductances(
+    neurons: SynapticLIF, synapses: DelayedSynapses, poisson: Unchecked, stdp: Unchecked
+) -> None:
     """Check that what spikes add is not negative, if it is a conductance."""
-    for argument, added in _conductances(neurons, weights, poisson, stdp):
+    for argument, added in _conductances(neurons, synapses, poisson, stdp):
         known = concrete(added)
         if known is not None and np.any(known < 0):
             hint = "The reversal potential makes a synapse inhibitory"
@@ -73,16 +79,17 @@ def check_conductances(neurons: SynapticLIF, weights: Unchecked, poisson: Unchec
 
 
 def _conductances(
-    neurons: SynapticLIF, weights: Unchecked, poisson: Unchecked, stdp: Unchecked
+    neurons: SynapticLIF, synapses: DelayedSynapses, poisson: Unchecked, stdp: Unchecked
 ) -> Iterator[tuple[str, Any]]:
     """All that must not be negative, by argument."""
     if not neurons.has_conductances:
         return
-    if isinstance(weights, Quantised):
-        yield "weights.values", weights.values
-        yield "weights.scale", weights.scale
+    stored = synapses.strengths
+    if isinstance(stored, Quantised):
+        yield "synapses.weights.values", stored.values
+        yield "synapses.weights.scale", stored.scale
     else:
-        yield "weights", weights
+        yield "synapses.weights", synapses.weights()
     if poisson is not None:
         yield "poisson.weights", poisson.weights
     if stdp is not None:
@@ -90,33 +97,30 @@ def _conductances(
 
 
 def traced_faults(
-    neurons: SynapticLIF, weights: Unchecked, poisson: Unchecked, stdp: Unchecked, delays: Array, longest: int
+    neurons: SynapticLIF, synapses: DelayedSynapses, poisson: Unchecked, stdp: Unchecked
 ) -> list[Array]:
     """Whether traced arguments are out of range, which no error can say: a boolean for each."""
-    added = [each for _, each in _conductances(neurons, weights, poisson, stdp) if concrete(each) is None]
-    faults = [jnp.any(each < 0) for each in added]
-    if concrete(delays) is None:
-        late = as_int32(delays)
-        faults.append(jnp.any((late < 1) | (late > longest)))
-    return faults
+    added = (each for _, each in _conductances(neurons, synapses, poisson, stdp) if concrete(each) is None)
+    return [jnp.any(each < 0) for each in added]
 
 
-def check_state(neurons: SynapticLIF, num_neurons: int, state: State) -> None:
+def check_state(neurons: SynapticLIF, synapses: DelayedSynapses, state: State) -> None:
     if not isinstance(state, SimulationState):
         fail(f"{_OP}: `state` must be a SimulationState, got {short_repr(state)}. Call simulation_state.")
+    num_neurons, arrivals = synapses.num_neurons, synapses.max_delay
     each = (neurons.num_receptors, num_neurons)
-    hint = "Call simulation_state with these neurons"
+    hint = _MADE_WITH
     check_shape(_OP, "state.v", state.v, (num_neurons,), "neurons", hint)
     check_shape(_OP, "state.received", state.received, each, "receptors, neurons", hint)
     check_shape(_OP, "state.remaining", state.remaining, (num_neurons,), "neurons", hint)
-    check_shape(_OP, "state.pending", state.pending, (None, *each), "max_delay, receptors, neurons", hint)
+    check_shape(_OP, "state.sent", state.sent, (arrivals, (num_neurons + 7) // 8), "max_delay, bytes", hint)
     check_shape(_OP, "state.step", state.step, (), "", hint)
-    for name in ("v", "received", "pending"):
+    for name in ("v", "received"):
         check_float_array(_OP, f"state.{name}", getattr(state, name))
     for name in ("remaining", "step"):
         check_integers(_OP, f"state.{name}", getattr(state, name))
-    if state.pending.shape[0] == 0:
-        fail(f"{_OP}: `state.pending` must have at least 1 row, got 0. {hint}.")
+    if state.sent.dtype != jnp.uint8:
+        fail(f"{_OP}: `state.sent` must hold bits, uint8, got {short_repr(state.sent)}. {hint}.")
 
 
 def check_input(
@@ -159,37 +163,47 @@ def check_record(neurons: int, record: Unchecked) -> None:
     check_within(_OP, "record", record, neurons - 1, "Pass ids of neurons")
 
 
+def _check_held(name: str, rule: Unchecked, field: str, held: Unchecked, kind: type) -> bool:
+    """Check that a state has what a rule carries, and nothing without one; whether it has."""
+    if not isinstance(held, NoneType if rule is None else kind):
+        expected = f"be None without `{name}`" if rule is None else f"be given with `{name}`"
+        hint = f"Call simulation_state with {name}={rule is not None}"
+        fail(f"{_OP}: `state.{field}` must {expected}, got {type_words(held)}. {hint}.")
+    return held is not None
+
+
+def _check_history(called: str, array: Unchecked, shape: tuple[int, ...]) -> None:
+    axes = "neurons" if len(shape) == 1 else "max_delay, neurons"
+    check_shape(_OP, called, array, shape, axes, _MADE_WITH)
+    check_float_array(_OP, called, array)
+
+
 def check_plasticity(
-    neurons: SynapticLIF,
-    num_neurons: int,
-    weights: Unchecked,
-    state: SimulationState,
-    stdp: Unchecked,
-    short_term: Unchecked,
+    synapses: DelayedSynapses, state: SimulationState, stdp: Unchecked, short_term: Unchecked
 ) -> None:
     """Check the rules of plasticity, and that the state has what they carry."""
-    each = (("stdp", stdp, "traces", STDPTraces), ("short_term", short_term, "short_term", ShortTermState))
-    for name, rule, field, kind in each:
-        held = getattr(state, field)
-        if not isinstance(held, NoneType if rule is None else kind):
-            expected = f"be None without `{name}`" if rule is None else f"be given with `{name}`"
-            hint = f"Call simulation_state with {name}={rule is not None}"
-            fail(f"{_OP}: `state.{field}` must {expected}, got {type_words(held)}. {hint}.")
-        for part in () if held is None else held._fields:
-            hint = "Call simulation_state with these neurons"
-            check_shape(_OP, f"state.{field}.{part}", getattr(held, part), (num_neurons,), "neurons", hint)
-            check_float_array(_OP, f"state.{field}.{part}", getattr(held, part))
+    each = (synapses.num_neurons,)
+    earlier = (synapses.max_delay, *each)
+    if _check_held("stdp", stdp, "traces", state.traces, STDPTraces):
+        for part, shape in zip(STDPTraces._fields, (earlier, each), strict=True):
+            _check_history(f"state.traces.{part}", getattr(state.traces, part), shape)
+    if _check_held("short_term", short_term, "short_term", state.short_term, ShortTermState):
+        for part in ShortTermState._fields:
+            _check_history(f"state.short_term.{part}", getattr(state.short_term, part), each)
+    if _check_held("short_term", short_term, "released", state.released, jax.Array):
+        _check_history("state.released", state.released, earlier)
     if short_term is not None:
-        check_short_term(_OP, "short_term", short_term, num_neurons)
+        check_short_term(_OP, "short_term", short_term, synapses.num_neurons)
     if stdp is None:
         return
-    if isinstance(weights, Quantised) or weights.dtype != accumulation_dtype(weights.dtype):
-        given = "int8" if isinstance(weights, Quantised) else weights.dtype.name
+    weights = synapses.strengths
+    if weights is None or isinstance(weights, Quantised):
+        given = "bfloat16" if weights is None else "int8"
         fail(
-            f"{_OP}: `weights` must be float32 or float64 with `stdp`, got {given}: small changes would be lost. "
-            "Cast them."
+            f"{_OP}: `synapses.weights` must be float32 or float64 with `stdp`, got {given}: small changes would be "
+            "lost. Cast them."
         )
-    check_stdp(_OP, "stdp", stdp, weights)
+    check_stdp(_OP, "stdp", stdp, weights, "synapses.weights")
 
 
 def constant(op: str, name: str, value: Array, num_neurons: int) -> Array:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, UInt8
 
 from snnjax._arguments import explained
 from snnjax._check import check_integer, concrete, fail, short_repr
@@ -122,12 +122,15 @@ class SimulationState(NamedTuple):
     v: Float[Array, " neurons"]  # mV
     received: Float[Array, "receptors neurons"]  # currents in mV, or conductances in units of the leak
     remaining: Int[Array, " neurons"]  # int32, steps until the neuron is free again
-    pending: Float[
-        Array, "max_delay receptors neurons"
-    ]  # what arrives in the next steps, the first one first
+    # A bit for each neuron that spiked in the last steps, whose spikes are under way; the earliest step first.
+    sent: UInt8[Array, "max_delay bytes"]
     step: Int[Array, ""]  # int32, how many steps there were: the random numbers of a step depend on it
-    traces: STDPTraces | None = None  # of spike-timing-dependent plasticity
+    # Of spike-timing-dependent plasticity; `before` is ``[max_delay, neurons]``, as the spikes of these steps found it.
+    traces: STDPTraces | None = None
     short_term: ShortTermState | None = None
+    released: Float[Array, "max_delay neurons"] | None = (
+        None  # by the spikes of these steps, with `short_term`
+    )
     # mV, what `v` has rounded off: close to rest, potentials are known in far smaller steps than `v` can hold.
     rounded_off: Float[Array, " neurons"] | None = None
 
@@ -138,7 +141,8 @@ class SimulationOutput(NamedTuple):
     # Of each step, ``[steps]``: `num_spikes` is always the true number, lists hold at most `capacity` ids.
     spikes: SparseSpikes
     counts: Int[Array, " neurons"]  # int32, the spikes of each neuron
-    weights: Float[Array, " synapses"] | None = None  # after the last step, where they are plastic
+    # After the last step, where they are plastic: `DelayedSynapses.with_weights` takes them.
+    weights: Float[Array, " synapses"] | None = None
     v: Float[Array, "steps recorded"] | None = None  # mV, of the neurons that are recorded, after each step
 
 

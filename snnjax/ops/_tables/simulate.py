@@ -9,7 +9,8 @@ _OF_RECEPTORS = arrays("sums", "receptors", "neurons_or_1")
 _NEURONS = arrays("sums", "neurons")
 _RECEIVED = arrays("sums", "receptors", "neurons")
 _REMAINING = arrays("counts", "neurons")
-_PENDING = arrays("sums", "arrivals", "receptors", "neurons")
+_SENT = arrays("bits", "arrivals", "neuron_bytes")  # of the last steps, the earliest first; so are others
+_HISTORY = arrays("sums", "arrivals", "neurons")
 _PAIR = arrays("sums", "pair")
 
 
@@ -19,7 +20,7 @@ class Stdp(NamedTuple):
     decay: Annotated[Any, _PAIR]  # of the traces, like their order
     rates: Annotated[Any, _PAIR]
     bounds: Annotated[Any, _PAIR]
-    before: Annotated[Any, _NEURONS]
+    before: Annotated[Any, _HISTORY]  # what a spike of each step found
     after: Annotated[Any, _NEURONS]
     plastic: Annotated[Any, arrays("flags", "synapses", given="optional")]  # which change; None: all
 
@@ -32,6 +33,7 @@ class ShortTerm(NamedTuple):
     facilitation: Annotated[Any, _CONSTANT]  # decay of what is in use
     used: Annotated[Any, _NEURONS]
     available: Annotated[Any, _NEURONS]
+    released: Annotated[Any, _HISTORY]  # by the spikes of each step, 0 elsewhere
 
 
 class Operands(NamedTuple):
@@ -40,7 +42,7 @@ class Operands(NamedTuple):
     v: Annotated[Any, _NEURONS]
     received: Annotated[Any, _RECEIVED]
     remaining: Annotated[Any, _REMAINING]
-    pending: Annotated[Any, _PENDING]
+    sent: Annotated[Any, _SENT]
     step: Annotated[Any, arrays("counts")]
     leak: Annotated[Any, _CONSTANT]  # the decay of a step, or with conductances its logarithm
     threshold: Annotated[Any, _CONSTANT]
@@ -48,12 +50,13 @@ class Operands(NamedTuple):
     refractory: Annotated[Any, arrays("counts", "neurons_or_1")]
     synaptic_decay: Annotated[Any, _OF_RECEPTORS]
     effect: Annotated[Any, _OF_RECEPTORS]
-    weights: Annotated[Any, arrays("floats", "synapses", form="sparse")]  # an array or `Quantised`
-    ends: Annotated[Any, arrays("counts", "neurons")]
-    targets: Annotated[Any, arrays("given_ids", "synapses")]
-    delays: Annotated[Any, arrays("given_ids", "synapses_or_1")]
+    # Of `DelayedSynapses`: places of 16 bits with weights, an array or `Quantised`, or words of 32 bits without.
+    words: Annotated[Any, arrays("given_ids", "synapses")]
+    weights: Annotated[Any, arrays("floats", "synapses", form="sparse", given="optional")]
+    segments: Annotated[Any, arrays("given_ids", "segments", "pair")]
+    ends: Annotated[Any, arrays("counts", "blocks", "neurons", "pair")]
     currents: Annotated[Any, arrays("sums", "steps_or_0", "neurons_or_1")]
-    key: Annotated[Any, arrays("counts", "words")]
+    key: Annotated[Any, arrays("counts", "pair")]
     poisson_limits: Annotated[Any, arrays("counts", "levels", "neurons_or_1")]  # no levels: no input
     poisson_weights: Annotated[Any, _CONSTANT]
     recorded: Annotated[Any, arrays("counts", "recorded", given="optional")]  # ids of neurons
@@ -65,7 +68,7 @@ class StdpResults(NamedTuple):
     """What plasticity leaves."""
 
     weights: Annotated[Any, arrays("sums", "synapses")]
-    before: Annotated[Any, _NEURONS]
+    before: Annotated[Any, _HISTORY]  # what a spike of each step found
     after: Annotated[Any, _NEURONS]
 
 
@@ -74,6 +77,7 @@ class ShortTermResults(NamedTuple):
 
     used: Annotated[Any, _NEURONS]
     available: Annotated[Any, _NEURONS]
+    released: Annotated[Any, _HISTORY]  # by the spikes of each step, 0 elsewhere
 
 
 class Results(NamedTuple):
@@ -85,7 +89,7 @@ class Results(NamedTuple):
     v: Annotated[Any, _NEURONS]
     received: Annotated[Any, _RECEIVED]
     remaining: Annotated[Any, _REMAINING]
-    pending: Annotated[Any, _PENDING]
+    sent: Annotated[Any, _SENT]
     recorded: Annotated[
         Any, arrays("sums", "steps", "recorded", given="optional")
     ]  # of each recorded neuron, `v`

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from snnjax import PoissonInput, Synapses, neurons, simulate, simulation_state
+from snnjax import DelayedSynapses, PoissonInput, Synapses, neurons, simulate, simulation_state
 from snnjax._types import State
 from snnjax.plasticity import STDP, ShortTerm
 from snnjax.quantisation import Quantised
@@ -33,6 +33,7 @@ class Form(NamedTuple):
     has_conductances: bool
     shared: bool  # constants of neurons
     max_delay: int
+    blocks: int
     delays: str  # dtype
     targets: str  # dtype
     weights: str  # dtype
@@ -81,6 +82,7 @@ def random_form(rng: np.random.Generator) -> Form:
         bool(rng.random() < 0.5),
         bool(rng.random() < 0.5),
         max_delay,
+        int(rng.integers(1, 4)),
         str(rng.choice(INTEGERS)),
         str(rng.choice(["uint16", "int32"])),
         str(rng.choice(kinds)),
@@ -130,7 +132,7 @@ def draw(form: Form, rng: np.random.Generator) -> Drawn:
         "v": of(-70, -47, size),
         "received": of(least, 2, form.receptors, size),
         "remaining": rng.integers(0, 3, size),
-        "pending": of(least, 1, form.max_delay, form.receptors, size),
+        "sent": rng.random((form.max_delay, size)) < 0.2,
     }
     rates = None
     if form.poisson:
@@ -170,22 +172,18 @@ def run(form: Form, drawn: Drawn):
     synapses = Synapses(
         jnp.asarray(ends), jnp.asarray(drawn.targets, form.targets), form.receptors * form.size
     )
-    state = simulation_state(
-        cells,
-        form.size,
-        max_delay=form.max_delay,
-        stdp=form.stdp,
-        short_term=form.short_term,
-        dtype=form.dtype,
-    )
-    kinds = {"remaining": "int32"}
-    state = state._replace(
-        **{name: jnp.asarray(own, kinds.get(name, form.dtype)) for name, own in drawn.state.items()}
-    )
     weights = jnp.asarray(drawn.weights, form.weights)
     if form.weights == "int8":
         weights = Quantised(weights, jnp.asarray(drawn.scale, jnp.float32))
-    options: dict[str, Any] = {"delays": jnp.asarray(drawn.delays, form.delays)}
+    delays = jnp.asarray(drawn.delays, form.delays)
+    delayed = DelayedSynapses.of(synapses, weights, delays, max_delay=form.max_delay, blocks=form.blocks)
+    state = simulation_state(cells, delayed, stdp=form.stdp, short_term=form.short_term)
+    given = drawn.state | {"sent": np.packbits(drawn.state["sent"], axis=1, bitorder="little")}
+    kinds = {"remaining": "int32", "sent": "uint8"}
+    state = state._replace(
+        **{name: jnp.asarray(own, kinds.get(name, form.dtype)) for name, own in given.items()}
+    )
+    options: dict[str, Any] = {}
     if drawn.currents is not None:
         options["currents"] = jnp.asarray(drawn.currents, form.dtype)
     if drawn.rates is not None:
@@ -194,11 +192,11 @@ def run(form: Form, drawn: Drawn):
     if form.stdp:
         decay = tuple(float(np.exp(-form.dt / tau)) for tau in drawn.taus)
         bounds = (0.0, BOUNDS[1]) if form.has_conductances else BOUNDS
-        options["stdp"] = STDP(decay, (0.1, 0.12), bounds, jnp.asarray(drawn.plastic))
+        options["stdp"] = STDP(decay, (0.1, 0.12), bounds, jnp.asarray(drawn.plastic[in_order(form, drawn)]))
     if form.short_term:
         use, *both = (jnp.asarray(each, form.dtype) for each in (drawn.use, *drawn.recovery))
         options["short_term"] = ShortTerm(use, tuple(both))
-    return compiled(form)(cells, synapses, weights, state, jax.random.wrap_key_data(drawn.key), **options)
+    return compiled(form)(cells, delayed, state, jax.random.wrap_key_data(drawn.key), **options)
 
 
 def random_words(key: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -216,11 +214,15 @@ def random_words(key: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.n
 def poisson_counts(key: np.ndarray, steps: int, rates: np.ndarray) -> np.ndarray:
     """The events of each step and neuron: random words that stand for so many or fewer are exceeded."""
     size = len(rates)
-    half = (size + 1) // 2
     own = np.asarray(jax.random.bits(jax.random.wrap_key_data(key), (2,), jnp.uint32))
-    counters = np.arange(half, dtype=np.uint32), np.arange(steps, dtype=np.uint32)[:, None]
-    words = random_words(own, *np.broadcast_arrays(*counters))
-    words = np.concatenate([*words], axis=1)[:, :size].astype(float)
+    first, second = random_words(own, np.arange(steps, dtype=np.uint32), np.zeros(steps, np.uint32))[
+        ..., None
+    ]
+    x = np.arange(size, dtype=np.uint32) * np.uint32(0x9E3779B9) + first
+    x = ((x ^ (x >> np.uint32(17))) * np.uint32(0xED5AD4BB)) ^ second
+    x = (x ^ (x >> np.uint32(11))) * np.uint32(0xAC4C1B51)
+    x = (x ^ (x >> np.uint32(15))) * np.uint32(0x31848BAB)
+    words = (x ^ (x >> np.uint32(14))).astype(float)
     counts, term = np.zeros((steps, size), int), np.exp(-rates)
     total, count = term.copy(), 0
     while np.any(reached := words >= np.maximum(np.rint(total * 2.0**32), 1)):
@@ -252,15 +254,17 @@ class _Program:
         each = lambda value: np.broadcast_to(value, (form.size,))  # noqa: E731
         self.cells = {name: each(own) for name, own in drawn.cells.items() if not isinstance(own, tuple)}
         self.taus = np.array([each(own) for own in drawn.cells["synaptic_taus"]])
-        self.targets_exist = drawn.targets < form.receptors * form.size
+        self.exist = drawn.targets < form.receptors * form.size
         self.weights = drawn.weights.copy()
         if form.weights == "int8":
             self.weights = self.weights * drawn.scale[np.minimum(drawn.targets, len(drawn.scale) - 1)]
         self.v, self.received, self.remaining = (
             drawn.state[name].copy() for name in ("v", "received", "remaining")
         )
-        self.ring = drawn.state["pending"].reshape(form.max_delay, -1).copy()
-        self.before, self.after = np.zeros(form.size), np.zeros(form.size)
+        # Of the last steps, the earliest first: who spiked, what the spikes released, and the traces that they found.
+        self.sent = drawn.state["sent"].copy()
+        self.released, self.before = np.zeros((2, form.max_delay, form.size))
+        self.after = np.zeros(form.size)
         if drawn.rates is not None:
             self.events = drawn.event * poisson_counts(drawn.key, form.steps, drawn.rates)
         self.used, self.available = np.zeros(form.size), np.ones(form.size)
@@ -270,15 +274,18 @@ class _Program:
         for t, own in enumerate(spikes):
             self.step(t, own)
             self.same("v", out.v[t], self.v)
-        order = (len(spikes) + np.arange(self.form.max_delay)) % self.form.max_delay
-        self.same("pending", state.pending.reshape(self.ring.shape), self.ring[order])
+        sent = np.unpackbits(state.sent, axis=1, count=self.form.size, bitorder="little")
+        np.testing.assert_array_equal(sent, self.sent)
         self.same("received", state.received, self.received)
         np.testing.assert_array_equal(state.remaining, self.remaining)
         if self.form.stdp:
-            self.same("weights", out.weights, self.weights)
-            self.same("traces", np.stack(state.traces), np.stack([self.before, self.after]))
+            order = in_order(self.form, self.drawn)
+            self.same("weights", out.weights, self.weights[order])
+            self.same("traces before", state.traces.before, self.before)
+            self.same("traces after", state.traces.after, self.after)
         if self.form.short_term:
             self.same("short_term", np.stack(state.short_term), np.stack([self.used, self.available]))
+            self.same("released", state.released, self.released)
 
     def tolerance(self, of: np.ndarray) -> float:
         return TOLERANCE[self.form.dtype] * max(1.0, float(np.max(abs(of), initial=0)))
@@ -290,8 +297,7 @@ class _Program:
     def step(self, t: int, spikes: np.ndarray) -> None:
         """One step, in which these neurons spike."""
         form, drawn = self.form, self.drawn
-        arrived = self.ring[t % form.max_delay].reshape(form.receptors, form.size).copy()
-        self.ring[t % form.max_delay] = 0
+        arrived, arrives = self.arrived()
         if drawn.rates is not None:
             arrived[0] += self.events[t]
         g = self.received + arrived
@@ -306,8 +312,8 @@ class _Program:
         steps = np.rint(self.cells["refractory"] / form.dt).astype(int)
         self.remaining = np.where(spikes, steps, self.remaining - busy)
         self.received = np.exp(-form.dt / self.taus) * g
-        self.send(t, spikes)
-        self.learn(spikes)
+        self.learn(arrives, spikes)
+        self.sent = np.concatenate([self.sent[1:], spikes[None]])
 
     def integrated(self, g: np.ndarray, current) -> np.ndarray:
         """The membranes after a step: the exact solution, or exponential Euler."""
@@ -320,32 +326,40 @@ class _Program:
         added = self.taus * (other - own) / (self.taus - tau)
         return own * self.v + (1 - own) * (rest + current) + np.sum(added * g, axis=0)
 
-    def send(self, t: int, spikes: np.ndarray) -> None:
-        sends = spikes[self.drawn.sources] & self.targets_exist
-        strength = self.weights
-        if self.form.short_term:
-            release = (self.used + self.drawn.use * (1 - self.used)) * self.available
-            strength = strength * release[self.drawn.sources]
-        slots = (t + self.drawn.delays[sends]) % self.form.max_delay
-        np.add.at(self.ring, (slots, self.drawn.targets[sends]), strength[sends])
+    def arrived(self) -> tuple[np.ndarray, np.ndarray]:
+        """What receptors receive in a step, and through which synapses a spike arrives."""
+        form, drawn = self.form, self.drawn
+        row = form.max_delay - drawn.delays, drawn.sources
+        arrives = self.sent[row] & self.exist
+        strength = self.weights * self.released[row] if form.short_term else self.weights
+        sums = np.zeros(form.receptors * form.size)
+        np.add.at(sums, drawn.targets[arrives], strength[arrives])
+        return sums.reshape(form.receptors, form.size), arrives
 
-    def learn(self, spikes: np.ndarray) -> None:
+    def learn(self, arrives: np.ndarray, spikes: np.ndarray) -> None:
         form, drawn = self.form, self.drawn
         if form.stdp:
-            self.before, self.after = (
-                trace * np.exp(-form.dt / tau)
-                for trace, tau in zip((self.before, self.after), drawn.taus, strict=True)
-            )
-            receivers = drawn.targets % form.size
-            sent, fired = spikes[drawn.sources], spikes[receivers] & self.targets_exist
-            change = 0.1 * self.before[drawn.sources] * fired
-            change = change - 0.12 * self.after[receivers] * sent * self.targets_exist
-            moves = (sent | fired) & drawn.plastic
+            first, second = (np.exp(-form.dt / tau) for tau in drawn.taus)
+            receivers, after = drawn.targets % form.size, second * self.after
+            fired = spikes[receivers] & self.exist
+            change = 0.1 * self.before[form.max_delay - drawn.delays, drawn.sources] * fired
+            change = change - 0.12 * after[receivers] * arrives
+            moves = (arrives | fired) & drawn.plastic
             least = 0.0 if form.has_conductances else BOUNDS[0]
             self.weights = np.where(moves, np.clip(self.weights + change, least, BOUNDS[1]), self.weights)
-            self.before, self.after = self.before + spikes, self.after + spikes
+            now = first * (self.before[-1] + self.sent[-1])
+            self.before, self.after = np.concatenate([self.before[1:], now[None]]), after + spikes
         if form.short_term:
             raised = self.used + drawn.use * (1 - self.used)
+            release = np.where(spikes, raised * self.available, 0.0)
+            self.released = np.concatenate([self.released[1:], release[None]])
             self.available = np.where(spikes, (1 - raised) * self.available, self.available)
             self.used = drawn.recovery[1] * np.where(spikes, raised, self.used)
             self.available = 1 - drawn.recovery[0] * (1 - self.available)
+
+
+def in_order(form: Form, drawn: Drawn) -> np.ndarray:
+    """The synapses that exist as `DelayedSynapses` has them: by block of receivers, sender and delay."""
+    exist = np.flatnonzero(drawn.targets < form.receptors * form.size)
+    keys = drawn.delays, drawn.sources, drawn.targets % form.size % form.blocks
+    return exist[np.lexsort([key[exist] for key in keys])]

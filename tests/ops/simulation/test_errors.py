@@ -8,51 +8,62 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from snnjax import PoissonInput, Synapses, neurons, simulate, simulation_state
+from snnjax import DelayedSynapses, PoissonInput, Synapses, neurons, simulate, simulation_state
 from snnjax.plasticity import STDP
 from snnjax.quantisation import Quantised
 from tests.errors.refusals import refusals
-from tests.ops.simulation.test_simulate import KEY, PULSES, chain, each_implementation, run
+from tests.ops.simulation.test_simulate import KEY, each_implementation
 
 CELLS = neurons.cuba_lif(
     tau=20.0, synaptic_taus=(5.0,), rest=0.0, threshold=1.0, reset=0.0, refractory=1.0, dt=0.1
 )
-SYNAPSES, WEIGHTS = Synapses.from_mask(np.ones((3, 3), bool)), jnp.zeros(9)
-STATE = simulation_state(CELLS, 3)
+DRAWN, WEIGHTS = Synapses.from_mask(np.ones((3, 3), bool)), jnp.zeros(9)
+SYNAPSES = DelayedSynapses.of(DRAWN, WEIGHTS)
+STATE = simulation_state(CELLS, SYNAPSES)
 POISSON = PoissonInput.of(rate=10.0, weight=1.0, dt=0.1)
 OPEN = dataclasses.replace(CELLS, has_conductances=True)
-HINT = "Call simulation_state with these neurons."
+HINT = "Call simulation_state with these neurons and synapses."
 
 
 def call(**changed):
     given: dict[str, Any] = {
         "neurons": CELLS,
         "synapses": SYNAPSES,
-        "weights": WEIGHTS,
         "state": STATE,
         "steps": 2,
     }
     return simulate(**(given | changed))
 
 
+def sort(**changed):
+    return DelayedSynapses.of(**({"synapses": DRAWN, "weights": WEIGHTS} | changed))
+
+
 REFUSED = {
     "simulate: `neurons` must be a SynapticLIF, got a Neuron. "
     "Make them with snnjax.neurons.cuba_lif or coba_lif.": lambda: call(neurons=neurons.lif()),
-    "simulate: `synapses` must be Synapses, got None. "
-    "Make them with Synapses.with_probability, for instance.": lambda: call(synapses=None),
-    "simulate: `weights` must have shape [synapses] = [9], got [8]. Pass one for each synapse.": lambda: call(
-        weights=WEIGHTS[1:]
+    "simulate: `synapses` must be DelayedSynapses, got None. Make them with DelayedSynapses.of.": lambda: (
+        call(synapses=None)
     ),
+    "DelayedSynapses.of: `synapses` must be Synapses, got None. "
+    "Make them with Synapses.with_probability, for instance.": lambda: sort(synapses=None),
+    "DelayedSynapses.of: `weights` must have shape [synapses] = [9], got [8]. "
+    "Pass one for each synapse.": lambda: sort(weights=WEIGHTS[1:]),
+    "DelayedSynapses.with_weights: `weights` must have shape [synapses] = [9], got [8]. "
+    "Pass one for each synapse.": lambda: SYNAPSES.with_weights(WEIGHTS[1:]),
     "simulate: `synapses` must lead to 1 receptor of 3 neurons, 3 targets, got 6. "
     "Synapses.from_blocks joins those of each receptor.": lambda: call(
-        synapses=Synapses.from_mask(np.ones((3, 6), bool)), weights=jnp.zeros(18)
+        synapses=DelayedSynapses.of(Synapses.from_mask(np.ones((3, 6), bool)), jnp.zeros(18))
     ),
     "simulate: `state` must be a SimulationState, got None. Call simulation_state.": lambda: call(state=None),
     f"simulate: `state.v` must have shape [neurons] = [3], got [4]. {HINT}": lambda: call(
         state=STATE._replace(v=jnp.zeros(4))
     ),
-    f"simulate: `state.pending` must have at least 1 row, got 0. {HINT}": lambda: call(
-        state=STATE._replace(pending=jnp.zeros((0, 1, 3)))
+    f"simulate: `state.sent` must have shape [max_delay, bytes] = [1, 1], got [2, 1]. {HINT}": lambda: call(
+        state=STATE._replace(sent=jnp.zeros((2, 1), jnp.uint8))
+    ),
+    f"simulate: `state.sent` must hold bits, uint8, got float32[1, 1]. {HINT}": lambda: call(
+        state=STATE._replace(sent=jnp.zeros((1, 1)))
     ),
     "simulate: `state.v` must have a floating-point dtype, got int32. Cast "
     "it with state.v.astype(jnp.float32).": lambda: call(state=STATE._replace(v=jnp.zeros(3, jnp.int32))),
@@ -61,19 +72,32 @@ REFUSED = {
     f"simulate: `state.step` must have shape [] = [], got [3]. {HINT}": lambda: call(
         state=STATE._replace(step=jnp.zeros(3, jnp.int32))
     ),
-    "simulation_state: `dtype` must be 'float32' or 'float64', got 'int32'. Choose one of these.": lambda: (
-        simulation_state(CELLS, 3, dtype=jnp.int32)
+    "DelayedSynapses.of: `delays` must be an integer of at least 1, got 0. Pass 1 or more.": lambda: sort(
+        delays=0
     ),
-    "simulate: `delays` must be an integer of at least 1, got 0. Pass 1 or more.": lambda: call(delays=0),
-    "simulate: `delays` must be between 1 and 1, got 2. "
-    "Pass the longest as max_delay of simulation_state.": lambda: call(delays=2),
-    "simulate: `delays` must be between 1 and 1, got 0. "
-    "Pass the longest as max_delay of simulation_state.": lambda: call(delays=jnp.zeros(9, jnp.uint16)),
-    "simulate: `delays` must hold integers, got float32. Cast it with delays.astype(int).": lambda: call(
-        delays=jnp.ones(9)
+    "DelayedSynapses.of: `delays` must be between 1 and 65535, got 0. Delays are in steps.": lambda: sort(
+        delays=jnp.zeros(9, jnp.uint16)
     ),
-    "simulate: `delays` must have shape [synapses] = [9], got [8]. Pass one for each synapse.": lambda: call(
-        delays=jnp.ones(8, jnp.int32)
+    "DelayedSynapses.of: `delays` must hold integers, got float32. Cast it with delays.astype(int).": lambda: (
+        sort(delays=jnp.ones(9))
+    ),
+    "DelayedSynapses.of: `delays` must have shape [synapses] = [9], got [8]. "
+    "Pass one for each synapse.": lambda: sort(delays=jnp.ones(8, jnp.int32)),
+    "DelayedSynapses.of: `delays` must be of known values, got a tracer. Sort them outside of jit.": lambda: (
+        jax.jit(lambda late: sort(delays=late))(jnp.ones(9, jnp.int32))
+    ),
+    "DelayedSynapses.of: `synapses` must be of known values, got a tracer. "
+    "Sort them outside of jit.": lambda: jax.jit(lambda drawn: sort(synapses=drawn))(DRAWN),
+    "DelayedSynapses.of: `max_delay` must be an integer of at least 2, got 1. Pass 2 or more.": lambda: sort(
+        delays=2, max_delay=1
+    ),
+    "DelayedSynapses.of: `blocks` must be an integer of at least 1, got 0. Pass 1 or more.": lambda: sort(
+        blocks=0
+    ),
+    "DelayedSynapses.of: `blocks` must make at most 65536 targets each, got 70000. Pass more.": lambda: (
+        DelayedSynapses.of(
+            Synapses(jnp.zeros(70_000, jnp.int32), jnp.zeros(0, jnp.int32), 70_000), WEIGHTS[:0], blocks=1
+        )
     ),
     "simulate: `currents` must have shape [steps, neurons] = [2, 3], got [3, 3]. "
     "Pass a row for each step.": lambda: call(currents=jnp.zeros((3, 3))),
@@ -115,9 +139,11 @@ REFUSED = {
     "simulate: `steps` must be an integer of at least 0, got -1. Pass 0 or more.": lambda: call(steps=-1),
     "simulate: `weights` must not be differentiated, nor the other arguments, got a tangent. Train with "
     "snnjax.network, or pass jax.lax.stop_gradient "
-    "of them.": lambda: jax.grad(lambda weights: call(weights=weights)[1].v.sum())(WEIGHTS),
+    "of them.": lambda: jax.grad(lambda weights: call(synapses=SYNAPSES.with_weights(weights))[1].v.sum())(
+        WEIGHTS
+    ),
     "simulation_state: `v` must have shape [neurons] = [3], got [2]. Pass one for each neuron.": lambda: (
-        simulation_state(CELLS, 3, v=jnp.zeros(2))
+        simulation_state(CELLS, SYNAPSES, v=jnp.zeros(2))
     ),
     "PoissonInput.of: `rate` must be between 0 and 500 events a step, got -0.0001. "
     "For inhibition, pass a negative weight.": lambda: PoissonInput.of(rate=-1.0, weight=1.0, dt=0.1),
@@ -128,15 +154,17 @@ REFUSED = {
     "simulate: `poisson.dt` must be that of the neurons, 0.1, got 1. Make both with one dt.": lambda: call(
         poisson=PoissonInput.of(rate=10.0, weight=1.0, dt=1.0), key=KEY
     ),
-    "simulate: `weights` must be at least 0 with conductances, got -1. "
-    "The reversal potential makes a synapse inhibitory.": lambda: call(neurons=OPEN, weights=-jnp.ones(9)),
+    "simulate: `synapses.weights` must be at least 0 with conductances, got -1. "
+    "The reversal potential makes a synapse inhibitory.": lambda: call(
+        neurons=OPEN, synapses=SYNAPSES.with_weights(-jnp.ones(9))
+    ),
     "simulate: `poisson.weights` must be at least 0 with conductances, got -2. "
     "The reversal potential makes a synapse inhibitory.": lambda: call(
         neurons=OPEN, poisson=PoissonInput.of(rate=1.0, weight=-2.0, dt=0.1), key=KEY
     ),
     "simulate: `stdp.bounds` must be at least 0 with conductances, got -1. "
     "The reversal potential makes a synapse inhibitory.": lambda: call(
-        neurons=OPEN, state=simulation_state(OPEN, 3, stdp=True), stdp=STDP(bounds=(-1.0, 1.0))
+        neurons=OPEN, state=simulation_state(OPEN, SYNAPSES, stdp=True), stdp=STDP(bounds=(-1.0, 1.0))
     ),
     "PoissonInput.of: `weight` must be a finite number, or one for each neuron, that is known, got inf. "
     "Pass a float outside of jit.": lambda: PoissonInput.of(rate=1.0, weight=np.inf, dt=0.1),
@@ -147,25 +175,17 @@ REFUSED = {
 test_wrong_argument_says_so = refusals(REFUSED)
 
 
-@each_implementation
-@pytest.mark.parametrize(
-    "delays", [4, jnp.array([1, 4, 1]), jnp.array([1, 0, 1], jnp.uint16), jnp.array([-1, 1, 1])]
-)
-def test_traced_delays_out_of_range_make_potentials_that_are_no_number(implementation: str, delays) -> None:
-    state = simulation_state(PULSES, 4, max_delay=3, v=jnp.array([1.0, 0.0, 0.0, 0.0]))
-    options: dict[str, Any] = {"steps": 8, "implementation": implementation}
-    out, after = run(PULSES, chain(4), jnp.ones(3), state, delays=delays, **options)
-    assert jnp.all(jnp.isnan(after.v))
-    assert not jnp.any(out.counts)
-
-
 # Each with what makes one conductance negative.
 NEGATIVE: dict[str, dict[str, Any]] = {
-    "weights": {"weights": jnp.array([0.0] * 8 + [-1.0])},
-    "weights.values": {"weights": Quantised(-jnp.ones(9, jnp.int8), jnp.ones(3))},
-    "weights.scale": {"weights": Quantised(jnp.ones(9, jnp.int8), -jnp.ones(3))},
+    "synapses.weights": {"synapses": SYNAPSES.with_weights(jnp.array([0.0] * 8 + [-1.0]))},
+    "synapses.weights.values": {
+        "synapses": SYNAPSES.with_weights(Quantised(-jnp.ones(9, jnp.int8), jnp.ones(3)))
+    },
+    "synapses.weights.scale": {
+        "synapses": SYNAPSES.with_weights(Quantised(jnp.ones(9, jnp.int8), -jnp.ones(3)))
+    },
     "poisson.weights": {"poisson": PoissonInput.of(rate=1.0, weight=-2.0, dt=0.1), "key": KEY},
-    "stdp.bounds": {"state": simulation_state(OPEN, 3, stdp=True), "stdp": STDP(bounds=(-1.0, 1.0))},
+    "stdp.bounds": {"state": simulation_state(OPEN, SYNAPSES, stdp=True), "stdp": STDP(bounds=(-1.0, 1.0))},
 }
 
 

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from snnjax import Synapses, neurons, simulate, simulation_state
+from snnjax import DelayedSynapses, Synapses, neurons, simulate, simulation_state
 from snnjax._types import State
 
 SIZE, EXCITATORY, SEEDS = 4000, 3200, 2
@@ -24,14 +24,14 @@ KEYS = jax.random.split(jax.random.key(0), 3)
 
 
 @pytest.fixture(scope="module")
-def synapses() -> Synapses:
+def drawn() -> Synapses:
     excitation = Synapses.with_probability(KEYS[0], EXCITATORY, SIZE, 0.02)
     inhibition = Synapses.with_probability(KEYS[1], SIZE - EXCITATORY, SIZE, 0.02)
     return Synapses.from_blocks([[excitation, None], [None, inhibition]])
 
 
-def benchmark(name: str) -> tuple[Any, tuple[float, float], Any]:
-    """Neurons, weights of excitation and inhibition, and states of several seeds."""
+def benchmark(name: str, drawn: Synapses) -> tuple[Any, DelayedSynapses, Any]:
+    """Neurons, synapses, and states of several seeds."""
     v, g = jax.random.normal(KEYS[2], (SEEDS, SIZE)), jax.random.normal(KEYS[1], (SEEDS, 2, SIZE))
     if name == "cuba":
         cells, weights = neurons.cuba_lif(rest=-49.0, **COMMON), (1.62, -9.0)
@@ -39,9 +39,12 @@ def benchmark(name: str) -> tuple[Any, tuple[float, float], Any]:
     else:
         cells, weights = neurons.coba_lif(rest=-60.0, reversals=(0.0, -80.0), **COMMON), (0.6, 6.7)
         v, g = -65 + 5 * v, jnp.array([[2.4], [18.0]])[None] + jnp.array([[0.9], [10.8]])[None] * g
-    state = simulation_state(cells, SIZE)
+    excites, inhibits = weights
+    each = jnp.where(drawn.sources() < EXCITATORY, excites, inhibits)
+    synapses = DelayedSynapses.of(drawn, each)
+    state = simulation_state(cells, synapses)
     states = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (SEEDS, *leaf.shape)), state)
-    return cells, weights, states._replace(v=v, received=g)
+    return cells, synapses, states._replace(v=v, received=g)
 
 
 def variation(ids: np.ndarray) -> float:
@@ -63,16 +66,15 @@ def test_benchmark_fires_as_in_brian(
     rates: tuple[float, float],
     variations: tuple[float, float],
     synchronies: tuple[float, float],
-    synapses: Synapses,
+    drawn: Synapses,
 ) -> None:
-    cells, (excites, inhibits), states = benchmark(name)
-    weights = jnp.where(synapses.sources() < EXCITATORY, excites, inhibits)
+    cells, synapses, states = benchmark(name, drawn)
 
-    def run(synapses, weights, state: State):
-        _, state = simulate(cells, synapses, weights, state, steps=WARM_UP)
-        return simulate(cells, synapses, weights, state, steps=STEPS, capacity=120)[0]
+    def run(synapses, state: State):
+        _, state = simulate(cells, synapses, state, steps=WARM_UP)
+        return simulate(cells, synapses, state, steps=STEPS, capacity=120)[0]
 
-    out = jax.jit(jax.vmap(run, (None, None, 0)))(synapses, weights, states)
+    out = jax.jit(jax.vmap(run, (None, 0)))(synapses, states)
     assert int(out.spikes.num_dropped.sum()) == 0
     for seed in range(SEEDS):
         bins = np.asarray(out.spikes.num_spikes[seed]).reshape(-1, 10).sum(axis=1)

@@ -47,7 +47,7 @@ struct Stepper {
   Constant<kShared> leak, threshold, reset, refractory, decay[kReceptors], effect[kReceptors];
   Constant<false> currents;
   float *v, *remaining, *received, *arriving;
-  Index neurons;
+  Index first, end, stride;
 
   explicit Stepper(const SynapticStep& step)
       : leak(step.leak),
@@ -59,7 +59,9 @@ struct Stepper {
         remaining(step.remaining),
         received(step.received),
         arriving(step.arriving),
-        neurons(step.neurons) {
+        first(step.first),
+        end(step.end),
+        stride(step.stride) {
     SNNJAX_UNROLL
     for (int r = 0; r < kReceptors; ++r) {
       decay[r] = Constant<kShared>(step.synaptic_decay[r]);
@@ -76,7 +78,7 @@ struct Stepper {
     if constexpr (!kConductances) pull += leaks * before;
     SNNJAX_UNROLL
     for (int r = 0; r < kReceptors; ++r) {
-      const Index place = r * neurons + n;
+      const Index place = r * stride + n;
       const Floats g = lanes.get(received + place) + lanes.get(arriving + place);
       pull += effect[r].get(n, lanes) * g;
       if constexpr (kConductances) total += g;
@@ -114,9 +116,9 @@ inline Index stepAll(const SynapticStep& step, std::uint32_t* spikes) {
   const auto list = [&](Index n, std::uint32_t bits) {
     for (; bits != 0; bits &= bits - 1) spikes[count++] = static_cast<std::uint32_t>(n + __builtin_ctz(bits));
   };
-  Index n = 0;
-  for (; n + kLanes <= stepper.neurons; n += kLanes) list(n, stepper.run(n, Lanes<true>{kLanes}));
-  const Index left = stepper.neurons - n;
+  Index n = stepper.first;
+  for (; n + kLanes <= stepper.end; n += kLanes) list(n, stepper.run(n, Lanes<true>{kLanes}));
+  const Index left = stepper.end - n;
   if (left > 0) list(n, stepper.run(n, Lanes<false>{left}));
   return count;
 }
@@ -146,53 +148,37 @@ inline Index stepSynaptic(const SynapticStep& step, std::uint32_t* spikes) {
   return shares ? stepReceptors<false, true>(step, spikes) : stepReceptors<false, false>(step, spikes);
 }
 
-inline Unsigned rotate(Unsigned x, int bits) { return (x << bits) | (x >> (32 - bits)); }
-
-// Threefry-2x32 with 20 rounds (Salmon et al. 2011), as in JAX: two random words a lane for two counters.
-inline void scramble(const std::uint32_t* key, Unsigned& x, Unsigned& y) {
-  constexpr int kRounds = 4, kGroups = 5;
-  constexpr int kRotations[2][kRounds] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
-  constexpr std::uint32_t kParity = 0x1BD11BDA;
-  const std::uint32_t keys[3] = {key[0], key[1], key[0] ^ key[1] ^ kParity};
-  x += keys[0];
-  y += keys[1];
-  SNNJAX_UNROLL
-  for (int group = 0; group < kGroups; ++group) {
-    SNNJAX_UNROLL
-    for (int round = 0; round < kRounds; ++round) {
-      x += y;
-      y = rotate(y, kRotations[group % 2][round]) ^ x;
-    }
-    x += keys[(group + 1) % 3];
-    y += keys[(group + 2) % 3] + static_cast<std::uint32_t>(group + 1);
-  }
+// A random word for each neuron: a bijective hash of its number (triple32 of Wellons 2018, "Prospecting for hash
+// functions", with the second word of the key before its second multiplication), whose bits are all but unbiased.
+inline Unsigned randomWords(const PoissonStep& step, Index n) {
+  constexpr std::uint32_t kGolden = 0x9e3779b9;  // so that neighbours differ in all bits
+  const Unsigned numbers = (Unsigned)lanesOf(static_cast<std::int32_t>(n)) * step.blocks + step.number;
+  Unsigned x = numbers * kGolden + step.key[0];
+  x = (x ^ (x >> 17)) * 0xed5ad4bbU;
+  x ^= step.key[1];
+  x = (x ^ (x >> 11)) * 0xac4c1b51U;
+  x = (x ^ (x >> 15)) * 0x31848babU;
+  return x ^ (x >> 14);
 }
 
 // Adds the counts that random words stand for: how many limits each of them exceeds.
-inline void addCounts(const PoissonStep& step, Index n, Index end, Unsigned words) {
-  if (n >= end) return;
-  const Ints drawn = (Ints)(words ^ 0x80000000U);
-  Floats counts{};
-  for (Index level = 0; level < step.levels; ++level) {
-    const Mask beyond = greater(drawn, load(step.limits[level].at(n)));
-    if (bitsOf(beyond) == 0) break;
-    counts = select(beyond, counts + 1.0F, counts);
-  }
-  float* const to = step.arriving + n;
-  const Floats added = load(step.weights.at(n)) * counts;
-  const Index left = end - n;
-  if (left >= kLanes) return store(to, load(to) + added);
-  storePart(to, loadPart(to, left) + added, left);
-}
-
-// Neurons i and half + i share counters: each gets one of the two words.
 inline void addPoisson(const PoissonStep& step) {
-  const Index half = (step.neurons + 1) / 2;
-  for (Index n = 0; n < half; n += kLanes) {
-    Unsigned first = (Unsigned)lanesOf(static_cast<std::int32_t>(n)), second = step.step - Unsigned{};
-    scramble(step.key, first, second);
-    addCounts(step, n, half, first);
-    addCounts(step, half + n, step.neurons, second);
+  for (Index n = step.first; n < step.end; n += kLanes) {
+    const Ints drawn = (Ints)(randomWords(step, n) ^ 0x80000000U);
+    Floats counts{};
+    for (Index level = 0; level < step.levels; ++level) {
+      const Mask beyond = greater(drawn, load(step.limits[level].at(n)));
+      if (bitsOf(beyond) == 0) break;
+      counts = select(beyond, counts + 1.0F, counts);
+    }
+    float* const to = step.arriving + n;
+    const Floats added = load(step.weights.at(n)) * counts;
+    const Index left = step.end - n;
+    if (left >= kLanes) {
+      store(to, load(to) + added);
+    } else {
+      storePart(to, loadPart(to, left) + added, left);
+    }
   }
 }
 

@@ -2,46 +2,65 @@
 
 namespace snnjax {
 
-SpikeTimingPlasticity::SpikeTimingPlasticity(const Synapses& synapses, const bool* plastic, const Rule& rule,
-                                             float* weights, float* before, float* after)
+SpikeTimingPlasticity::SpikeTimingPlasticity(const DelayedSynapses& synapses, Index block, Index targets,
+                                             const bool* plastic, const Rule& rule, float* weights,
+                                             const History& before, const History& sent, float* after)
     : synapses_(synapses),
+      block_(block),
+      stride_(before.stride),
+      targets_(targets),
       plastic_(plastic),
       rule_(rule),
       weights_(weights),
       before_(before),
+      sent_(sent),
       after_(after),
-      incoming_(synapses, synapses.neurons,
-                [this](Index synapse, Index target) {
-                  return changes(synapse) ? target % synapses_.neurons : IncomingSynapses::kNone;
-                }),
-      fires_(static_cast<std::size_t>(synapses.neurons)) {}
-
-void SpikeTimingPlasticity::step(const std::uint32_t* spikes, Index count) {
-  for (Index i = 0; i < synapses_.neurons; ++i) before_[i] *= rule_.decay[0];
-  for (Index j = 0; j < synapses_.neurons; ++j) after_[j] *= rule_.decay[1];
-  for (Index k = 0; k < count; ++k) fires_[spikes[k]] = true;
-  for (Index k = 0; k < count; ++k) weaken(spikes[k]);
-  for (Index k = 0; k < count; ++k) strengthen(spikes[k]);
-  for (Index k = 0; k < count; ++k) fires_[spikes[k]] = false;
-  for (Index k = 0; k < count; ++k) ++before_[spikes[k]], ++after_[spikes[k]];
+      starts_(static_cast<std::size_t>(stride_ + 2)),
+      fires_(static_cast<std::size_t>(stride_)) {
+  const auto each = [&](auto visit) {
+    for (Index sender = 0; sender < synapses_.neurons; ++sender) {
+      synapses_.each(block_, sender, [&](const Segment& segment) {
+        if (segment.delay == 0 || segment.delay >= before_.slots) return;
+        for (Index s = segment.first; s < Index{segment.first} + segment.count; ++s) {
+          const Index place = synapses_.place(s);
+          if (place < targets_ && changes(s)) visit(static_cast<std::size_t>(place % stride_), s, segment);
+        }
+      });
+    }
+  };
+  // Between the starts one is left free until all are sorted.
+  each([&](std::size_t receiver, Index, const Segment&) { ++starts_[receiver + 2]; });
+  for (std::size_t k = 2; k < starts_.size(); ++k) starts_[k] += starts_[k - 1];
+  incoming_.resize(static_cast<std::size_t>(starts_.back()));
+  each([&](std::size_t receiver, Index s, const Segment& segment) {
+    incoming_[static_cast<std::size_t>(starts_[receiver + 1]++)] = {segment.sender, static_cast<std::uint32_t>(s),
+                                                                    segment.delay};
+  });
 }
 
-// The synapses of a neuron that sends; those to a neuron that spikes as well change once, by both.
-void SpikeTimingPlasticity::weaken(std::uint32_t sender) {
-  const float stronger = rule_.rates[0] * before_[sender];
-  for (Index s = synapses_.first(sender); s < synapses_.end(sender); ++s) {
-    Index receiver = synapses_.target(s);
-    if (receiver >= synapses_.outputs || !changes(s)) continue;
-    while (receiver >= synapses_.neurons) receiver -= synapses_.neurons;  // of a few receptors: faster than a division
-    const bool fires = fires_[static_cast<std::size_t>(receiver)];
-    change(s, (fires ? stronger : 0.0F) - rule_.rates[1] * after_[receiver]);
+void SpikeTimingPlasticity::step(Index step, const std::vector<Segment>& arrived,
+                                 const std::vector<std::uint32_t>& spikes) {
+  for (Index j = 0; j < stride_; ++j) after_[j] *= rule_.decay[1];
+  for (const std::uint32_t j : spikes) fires_[j] = true;
+  for (const Segment& segment : arrived) {  // those to a neuron that spikes as well change once, by both
+    const float stronger = rule_.rates[0] * before_.at(step - segment.delay, segment.sender);
+    for (Index s = segment.first; s < Index{segment.first} + segment.count; ++s) {
+      const Index place = synapses_.place(s);
+      if (place >= targets_ || !changes(s)) continue;
+      const Index receiver = place % stride_;
+      change(s, (fires_[static_cast<std::size_t>(receiver)] ? stronger : 0.0F) - rule_.rates[1] * after_[receiver]);
+    }
   }
-}
-
-void SpikeTimingPlasticity::strengthen(std::uint32_t receiver) {
-  for (const auto* entry = incoming_.begin(receiver); entry != incoming_.end(receiver); ++entry) {
-    if (!fires_[entry->sender]) change(entry->synapse, rule_.rates[0] * before_[entry->sender]);
+  for (const std::uint32_t j : spikes) {
+    for (Index k = starts_[j]; k < starts_[j + 1]; ++k) {
+      const Entry entry = incoming_[static_cast<std::size_t>(k)];
+      const Index then = step - entry.delay;
+      if (sent_.at(then, entry.sender) == 0.0F) {
+        change(entry.synapse, rule_.rates[0] * before_.at(then, entry.sender));
+      }
+    }
   }
+  for (const std::uint32_t j : spikes) fires_[j] = false, ++after_[j];
 }
 
 // A weight that is not a number stays one.
@@ -53,15 +72,12 @@ void SpikeTimingPlasticity::change(Index synapse, float by) {
   weights_[synapse] = weight;
 }
 
-const float* ShortTermPlasticity::release(const std::uint32_t* spikes, Index count) {
-  released_.resize(static_cast<std::size_t>(count));
-  for (Index k = 0; k < count; ++k) released_[static_cast<std::size_t>(k)] = raised(spikes[k]) * available_[spikes[k]];
-  return released_.data();
+void ShortTermPlasticity::release(const std::vector<std::uint32_t>& spikes, float* row) const {
+  for (const std::uint32_t i : spikes) row[i] = raised(i) * available_[i];
 }
 
-void ShortTermPlasticity::step(const std::uint32_t* spikes, Index count) {
-  for (Index k = 0; k < count; ++k) {
-    const Index i = spikes[k];
+void ShortTermPlasticity::step(const std::vector<std::uint32_t>& spikes) {
+  for (const std::uint32_t i : spikes) {
     const float now = raised(i);
     available_[i] -= now * available_[i];
     used_[i] = now;

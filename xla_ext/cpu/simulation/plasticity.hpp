@@ -5,11 +5,12 @@
 #include <array>
 #include <vector>
 
-#include "cpu/synapses/incoming_synapses.hpp"
+#include "cpu/memory.hpp"
+#include "segments.hpp"
 
 namespace snnjax {
 
-// Pair-based spike-timing-dependent plasticity. Target r * neurons + j is receptor r of neuron j.
+// Pair-based spike-timing-dependent plasticity of the synapses of a block: pairs are of arrivals and spikes.
 class SpikeTimingPlasticity {
  public:
   struct Rule {
@@ -18,28 +19,36 @@ class SpikeTimingPlasticity {
     std::array<float, 2> bounds;  // of weights that change
   };
 
-  // `plastic` says which synapses change; nullptr: all. Weights and traces, [neurons], change in place.
-  SpikeTimingPlasticity(const Synapses& synapses, const bool* plastic, const Rule& rule, float* weights, float* before,
-                        float* after);
+  // `plastic` says which synapses change; nullptr: all. Weights change in place. `before` holds the traces that spikes
+  // have found, and `sent` is 1 where there was a spike; `after`, [stride], the traces of the neurons of this block.
+  SpikeTimingPlasticity(const DelayedSynapses& synapses, Index block, Index targets, const bool* plastic,
+                        const Rule& rule, float* weights, const History& before, const History& sent, float* after);
 
-  // The neurons that spike in a step, each once.
-  void step(const std::uint32_t* spikes, Index count);
+  // Once the neurons of this block have done a step, in which they found these segments and these of them spiked.
+  void step(Index step, const std::vector<Segment>& arrived, const std::vector<std::uint32_t>& spikes);
 
  private:
+  struct Entry {
+    std::uint32_t sender, synapse;
+    std::uint16_t delay;
+  };
+
   bool changes(Index synapse) const { return plastic_ == nullptr || plastic_[synapse]; }
-  void weaken(std::uint32_t sender);
-  void strengthen(std::uint32_t receiver);
   void change(Index synapse, float by);
 
-  const Synapses synapses_;
+  const DelayedSynapses synapses_;
+  const Index block_, stride_, targets_;
   const bool* plastic_;
   const Rule rule_;
-  float *weights_, *before_, *after_;
-  const IncomingSynapses incoming_;  // of each neuron, those that change
+  float* weights_;
+  const History before_, sent_;
+  float* after_;
+  std::vector<Index> starts_;  // of the incoming synapses of each neuron, those that change
+  std::vector<Entry> incoming_;
   std::vector<bool> fires_;
 };
 
-// Short-term plasticity of all synapses of a neuron that sends.
+// Short-term plasticity of all synapses of the neurons of a block.
 class ShortTermPlasticity {
  public:
   struct Rule {
@@ -50,9 +59,9 @@ class ShortTermPlasticity {
   ShortTermPlasticity(Rule rule, float* used, float* available)
       : rule_(std::move(rule)), used_(used), available_(available) {}
 
-  // What each of the neurons that spike releases, by which its weights are multiplied.
-  const float* release(const std::uint32_t* spikes, Index count);
-  void step(const std::uint32_t* spikes, Index count);
+  // What each of the neurons that spike releases, by which its weights are multiplied: in the row of this step.
+  void release(const std::vector<std::uint32_t>& spikes, float* row) const;
+  void step(const std::vector<std::uint32_t>& spikes);
 
  private:
   float raised(Index neuron) const {
@@ -61,7 +70,6 @@ class ShortTermPlasticity {
 
   const Rule rule_;
   float *used_, *available_;
-  std::vector<float> released_;
 };
 
 }  // namespace snnjax

@@ -3,13 +3,10 @@
 #include <algorithm>
 #include <vector>
 
-#include "cpu/memory.hpp"
-
 namespace snnjax {
 namespace {
 
 constexpr Index kSynapsesPerTask = Index{1} << 17;
-constexpr Index kSpikesAhead = 4;  // of the spike that is sent, for which synapses are fetched
 
 Index tasksFor(Index count, Index each) { return (count + each - 1) / each; }
 
@@ -108,32 +105,6 @@ Index synapsesRead(const Synapses& synapses, Index entries) {
   return entries * (synapses.count / std::max<Index>(synapses.neurons, 1) + 1);
 }
 
-// Calls work(row) with a function from synapses to the rows of the ring that they add to.
-template <typename Work>
-void withDelays(const SynapseDelays& delays, const Ring& ring, Work work) {
-  const auto with = [&](const auto* steps) {
-    const auto row = [=](Index s) { return ring.later(std::clamp<Index>(steps[s], 1, ring.arrivals)); };
-    if (!delays.are_shared) return work(row);
-    float* const only = row(0);
-    work([=](Index) { return only; });
-  };
-  if (delays.are_uint16) return with(static_cast<const std::uint16_t*>(delays.steps));
-  with(static_cast<const std::int32_t*>(delays.steps));
-}
-
-// Asks for the beginning of the synapses of neurons that spike: few spikes are sent in each step, from anywhere in the
-// arrays, and a row of a hundred synapses would be waited for several times.
-template <typename Target, typename Weight>
-void fetch(const std::uint32_t* spikes, Index count, const Synapses& synapses, const Target* targets,
-           const Weight* weights) {
-  constexpr Index kFetched = 128;  // synapses; behind them the hardware foresees more
-  for (Index k = 0; k < count; ++k) {
-    const Index first = synapses.first(spikes[k]), end = std::min(synapses.end(spikes[k]), first + kFetched);
-    for (Index s = first; s < end; s += Index{kCacheLine / sizeof(Target)}) prefetch(targets + s);
-    for (Index s = first; s < end; s += Index{kCacheLine / sizeof(Weight)}) prefetch(weights + s);
-  }
-}
-
 }  // namespace
 
 void addSent(const SpikeRow& spikes, const Synapses& synapses, const SynapseWeights& weights, float* out,
@@ -220,28 +191,6 @@ void correlate(const ListedRows& spikes, const Synapses& synapses, Rows<const fl
     });
   });
   if (out.is_bfloat16) out.write(0, synapses.count, sums);
-}
-
-void sendLater(const std::uint32_t* spikes, Index count, const float* release, const Synapses& synapses,
-               const SynapseWeights& weights, const SynapseDelays& delays, const Ring& ring) {
-  withTypes(synapses, weights, [&](const auto* targets, const auto* numbers) {
-    const auto scaled = [&](float number, Index target) {
-      constexpr bool kIsInt8 = std::is_same_v<decltype(numbers), const std::int8_t*>;
-      return kIsInt8 ? number * weights.scale()[target] : number;
-    };
-    fetch(spikes, std::min(count, kSpikesAhead), synapses, targets, numbers);
-    withDelays(delays, ring, [&](auto row) {
-      for (Index k = 0; k < count; ++k) {
-        if (k + kSpikesAhead < count) fetch(spikes + k + kSpikesAhead, 1, synapses, targets, numbers);
-        const float share = release == nullptr ? 1.0F : release[k];
-        const Index end = synapses.end(spikes[k]);
-        for (Index s = synapses.first(spikes[k]); s < end; ++s) {
-          const Index target = targetOf(targets, s);
-          if (target < synapses.outputs) row(s)[target] += share * scaled(asFloat(numbers[s]), target);
-        }
-      }
-    });
-  });
 }
 
 }  // namespace snnjax

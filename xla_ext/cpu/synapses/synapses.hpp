@@ -70,27 +70,4 @@ void collect(Index rows, const Synapses& synapses, const Numbers& weights, const
 void correlate(const ListedRows& spikes, const Synapses& synapses, Rows<const float> g, const WritableNumbers& out,
                const Threads& threads);
 
-// The steps that spikes take through each synapse, or one number for all; those out of [1, arrivals] are clipped.
-struct SynapseDelays {
-  const void* steps;  // uint16 or int32
-  bool are_uint16, are_shared;
-};
-
-// Rows of what arrives in the following steps, [arrivals, width], of which row `now` is that of this step.
-struct Ring {
-  float* rows;
-  Index arrivals, width, now;
-
-  // The row of `delay` steps later, which is at most `arrivals`: then it is that of this step, used again.
-  float* later(Index delay) const {
-    const Index row = now + delay;
-    return rows + (row < arrivals ? row : row - arrivals) * width;
-  }
-};
-
-// Adds the weights of the synapses of neurons that spike to what their targets receive later; `release` is what each of
-// these neurons multiplies them with, nullptr: 1.
-void sendLater(const std::uint32_t* spikes, Index count, const float* release, const Synapses& synapses,
-               const SynapseWeights& weights, const SynapseDelays& delays, const Ring& ring);
-
 }  // namespace snnjax

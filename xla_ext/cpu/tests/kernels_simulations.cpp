@@ -9,6 +9,7 @@ using namespace kernel_checks;
 // The exponential function errs by 1e-7, of a difference of up to 8.
 constexpr double kConductanceTolerance = 1e-5;
 constexpr Index kLongestVector = 16;
+constexpr std::uint32_t kWordOfFive = 0x0a7d68db;
 
 // One number for each neuron, or one for all, as often as a vector is long.
 struct Constant {
@@ -97,7 +98,10 @@ struct Neurons {
       decays.push_back(decay[sizeOf(r)].get());
       effects.push_back(effect[sizeOf(r)].get());
     }
-    const SynapticStep given{.neurons = static_cast<Index>(v.size()),
+    const auto size = static_cast<Index>(v.size());
+    const SynapticStep given{.first = 0,
+                             .end = size,
+                             .stride = size,
                              .receptors = receptors,
                              .has_conductances = has_conductances,
                              .leak = leak.get(),
@@ -143,27 +147,26 @@ void conductancesStepAsTheirEquation(const Case& of, Random& random) {
   }
 }
 
-// The test vectors of Threefry-2x32 with 20 rounds (Salmon et al. 2011, their file kat_vectors), whose counters are 0:
-// neurons 0 and 1 of two get the words 0x6b200159 and 0x99ba4efe.
-void randomWordsAreThoseOfThreefry(const Case& of, Random&) {
+// The hash of neuron 5 and keys of 0 is that of 5 * 0x9e3779b9, computed in Python by the published triple32.
+void randomWordsAreThoseOfTheirHash(const Case& of, Random&) {
   const auto exceeds = [&](std::uint32_t limit) {
-    std::vector<std::int32_t> limits(2 + kLongestVector, static_cast<std::int32_t>(limit ^ 0x80000000U));
-    const NeuronConstant<std::int32_t> row{limits.data(), false};
-    const Floats weights(2 + kLongestVector, 0.5F);
-    Floats arriving{1.0F, 2.0F};
+    std::vector<std::int32_t> limits(1 + kLongestVector, static_cast<std::int32_t>(limit ^ 0x80000000U));
+    const NeuronConstant<std::int32_t> row{limits.data(), true};
+    const Floats weights(1 + kLongestVector, 0.5F);
+    Floats arriving{1.0F, 2.0F, 3.0F};
     of.kernels.addPoisson({.key = {0, 0},
-                           .step = 0,
-                           .neurons = 2,
+                           .first = 2,
+                           .end = 3,
+                           .number = 1,
+                           .blocks = 2,
                            .levels = 1,
                            .limits = &row,
-                           .weights = {weights.data(), false},
+                           .weights = {weights.data(), true},
                            .arriving = arriving.data()});
     return arriving;
   };
-  expectSame(of, exceeds(0x6b200158U), {1.5F, 2.5F});
-  expectSame(of, exceeds(0x6b200159U), {1.0F, 2.5F});
-  expectSame(of, exceeds(0x99ba4efdU), {1.0F, 2.5F});
-  expectSame(of, exceeds(0x99ba4efeU), {1.0F, 2.0F});
+  expectSame(of, exceeds(kWordOfFive - 1), {1.0F, 2.0F, 3.5F});
+  expectSame(of, exceeds(kWordOfFive), {1.0F, 2.0F, 3.0F});
 }
 
 // How many limits a word exceeds: the instruction sets agree about every neuron.
@@ -179,8 +182,10 @@ void countsAreThoseOfEverySet(const Case& of, Random& random) {
   const auto added = [&](const Kernels& kernels) {
     Floats arriving = before;
     kernels.addPoisson({.key = {1, 2},
-                        .step = 3,
-                        .neurons = of.size,
+                        .first = 0,
+                        .end = of.size,
+                        .number = 0,
+                        .blocks = 1,
                         .levels = 3,
                         .limits = rows.data(),
                         .weights = weights.get(),
@@ -195,7 +200,7 @@ void countsAreThoseOfEverySet(const Case& of, Random& random) {
 int main() {
   forEachSet(neuronsStepAsTheirEquation);
   forEachSet(conductancesStepAsTheirEquation);
-  forEachSet(randomWordsAreThoseOfThreefry, {2});
+  forEachSet(randomWordsAreThoseOfTheirHash, {1});
   forEachSet(countsAreThoseOfEverySet);
   return check::failures;
 }

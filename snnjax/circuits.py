@@ -1,0 +1,397 @@
+"""Networks as populations and projections by name, whose synapses are drawn in place for `snnjax.simulate`."""
+
+import functools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import DTypeLike
+from jaxtyping import Array
+
+from snnjax._arguments import explained
+from snnjax._check import check_choice, check_integer, check_key, check_shape, concrete, fail, short_repr
+from snnjax._delayed_synapses import DelayedSynapses, blocks_for
+from snnjax._synapses import check_known_key, check_probability
+from snnjax._types import Unchecked
+from snnjax.ops._random import key_words
+from snnjax.ops._simulation.records import step_length
+from snnjax.ops._tables.connect import Operands
+from snnjax.ops.connect import DISTINCT, IN_DEGREE, ONE_TO_ONE, UNIFORM, Static, connect
+from snnjax.ops.connect import Projection as Row
+
+_WEIGHTS, _DELAYS = 2**12, 2**16  # equally likely values that stand for a distribution
+_MOST_OF_ROW = 2**16 - 1  # synapses of a neuron to a block
+_MOST_SYNAPSES = 2**31 - 1
+_RULES = ("probability", "number", "in_degree", "out_degree", "one_to_one")
+
+
+class Distribution(Protocol):
+    """What weights and delays may be drawn of."""
+
+    def quantiles(self, shares: np.ndarray) -> np.ndarray:
+        """The values below which these shares are."""
+        ...
+
+
+@explained
+class Normal(NamedTuple):
+    """A normal distribution, of which values outside `least` to `most` are drawn again."""
+
+    mean: float
+    std: float
+    least: float = -math.inf
+    most: float = math.inf
+
+    def quantiles(self, shares: np.ndarray) -> np.ndarray:
+        """The values below which these shares are."""
+        low, high = (
+            0.5 * math.erfc((self.mean - end) / self.std / 2**0.5) for end in (self.least, self.most)
+        )
+        share = low + (high - low) * shares
+        # From the closer end, in whose distance float32 has the precision.
+        tail = jax.scipy.special.ndtri(jnp.asarray(np.minimum(share, 1 - share), jnp.float32))
+        return self.mean + self.std * np.where(share < 0.5, tail, -np.asarray(tail, np.float64))
+
+
+@explained
+class Uniform(NamedTuple):
+    """Values between `low` and `high`, all equally likely."""
+
+    low: float
+    high: float
+
+    def quantiles(self, shares: np.ndarray) -> np.ndarray:
+        """The values below which these shares are."""
+        return self.low + (self.high - self.low) * shares
+
+
+@explained
+@dataclass(frozen=True)
+class Projection:
+    """Synapses from the neurons of one population to those of another, by one of five rules.
+
+    Weights and delays are numbers, or distributions of which each synapse has a value of its own: `Normal`, `Uniform`,
+    or another `Distribution`. Of weights 4,096 equally likely values are drawn, of delays 65,536.
+    """
+
+    source: str
+    target: str
+    weight: float | Distribution  # mV, or in units of the leak conductance
+    # ms, rounded to steps, from the end of that in which a neuron spikes, as in NEST and Brian2: after 0 ms it arrives
+    # in the next step, after one step in that behind it
+    delay: float | Distribution
+    probability: float | None = None  # each pair has a synapse with it, independently
+    number: int | None = None  # of synapses, of any pairs: a pair may have several
+    in_degree: int | None = None  # synapses of each neuron that receives, likewise
+    out_degree: int | None = None  # of each neuron that sends, to as many others
+    one_to_one: bool | None = None  # the first of one population leads to the first of the other, and so on
+    receptor: int = 0
+    autapses: bool = True  # whether a neuron may lead to itself
+
+
+class _Drawn(NamedTuple):
+    """A projection as a row of the table, but for its places in the arrays."""
+
+    rule: int
+    firsts: np.ndarray  # [blocks, sources + 1]
+    quantiles: np.ndarray
+    late: np.ndarray
+
+
+@explained
+class Populations:
+    """Populations of neurons by name: consecutive numbers of one network, in this order.
+
+    Args:
+        sizes: numbers of neurons by name.
+
+    Example:
+        >>> import jax
+        >>> from snnjax import circuits
+        >>> column = circuits.Populations({"E": 80, "I": 20})
+        >>> column.each({"E": 1.0, "I": -4.0})[[79, 80]].tolist()
+        [1.0, -4.0]
+        >>> wiring = [
+        ...     circuits.Projection(
+        ...         "E", "I", weight=0.2, delay=circuits.Normal(1.5, 0.7, 0.1), probability=0.1
+        ...     ),
+        ...     circuits.Projection("I", "E", weight=circuits.Normal(-1.0, 0.1), delay=0.8, in_degree=5),
+        ... ]
+        >>> synapses = column.connect(jax.random.key(0), wiring, dt=0.1)
+        >>> synapses.num_neurons, int((synapses.sources() >= 80).sum())
+        (100, 400)
+    """
+
+    def __init__(self, sizes: Mapping[str, int]) -> None:
+        op = "Populations"
+        if not isinstance(sizes, Mapping) or not sizes:
+            fail(
+                f"{op}: `sizes` must be a mapping of names, got {short_repr(sizes)}. Pass {{'E': 80, 'I': 20}}."
+            )
+        self.sizes = {name: check_integer(op, f"sizes[{name!r}]", size, 0) for name, size in sizes.items()}
+        self.num_neurons = sum(self.sizes.values())
+
+    def __getitem__(self, name: str) -> slice:
+        """The numbers of a population."""
+        check_choice("Populations", "name", name, tuple(self.sizes))
+        first = 0
+        for own, size in self.sizes.items():
+            if own == name:
+                break
+            first += size
+        return slice(first, first + self.sizes[name])
+
+    def each(self, values: Mapping[str, Any]) -> np.ndarray:
+        """Numbers, or arrays of one for each neuron, of all populations by name, as one array ``[neurons]``."""
+        op = "Populations.each"
+        self._check_names(op, "values", values)
+        parts = [np.broadcast_to(np.asarray(values[name], float), size) for name, size in self.sizes.items()]
+        return np.concatenate(parts)
+
+    def split(self, array: Array | np.ndarray) -> dict[str, Any]:
+        """The parts of an array with neurons on its last axis, by name."""
+        shape = (*(None,) * (np.ndim(array) - 1), self.num_neurons)
+        check_shape("Populations.split", "array", array, shape, "..., neurons", "Pass one for each neuron")
+        return {name: array[..., self[name]] for name in self.sizes}
+
+    def connect(
+        self,
+        key: Array,
+        projections: Sequence[Projection],
+        *,
+        dt: float,
+        receptors: int = 1,
+        dtype: DTypeLike = jnp.bfloat16,
+        blocks: int | None = None,
+        implementation: str | None = None,
+    ) -> DelayedSynapses:
+        """Draw the synapses of projections, each in its place and by all threads: there is no list of pairs.
+
+        How many synapses each neuron sends is drawn by NumPy, and each synapse from its key, its neuron and its number,
+        so that the result is the same on any machine and for any number of threads.
+
+        Args:
+            key: a PRNG key, of a known value.
+            projections: any number, also several of a pair of populations.
+            dt: length of a step in ms.
+            receptors: of each neuron.
+            dtype: of weights: bfloat16 (4 bytes a synapse with everything else) or float32 (6, and plastic).
+            blocks: as in `DelayedSynapses.of`.
+            implementation: as in `snnjax.simulate`.
+
+        Raises:
+            ValueError: if a projection names no population, has no rule or several, a number is out of range, a delay
+                is negative, or the key is traced.
+        """
+        operands, static = self.plan(key, projections, dt=dt, receptors=receptors, dtype=dtype, blocks=blocks)
+        words, weights, segments = connect(operands, static, implementation)
+        longest = int(operands.late.max(initial=1))
+        targets = receptors * self.num_neurons
+        return DelayedSynapses(words, weights, segments, operands.ends, targets, longest)
+
+    def plan(
+        self,
+        key: Array,
+        projections: Sequence[Projection],
+        *,
+        dt: float,
+        receptors: int = 1,
+        dtype: DTypeLike = jnp.bfloat16,
+        blocks: int | None = None,
+    ) -> tuple[Operands, Static]:
+        """What is drawn in place: how many synapses each neuron sends, and the values of weights and delays."""
+        op = "Populations.connect"
+        check_key(op, key)
+        check_known_key(op, key)
+        step = step_length(op, dt)
+        receptors = check_integer(op, "receptors", receptors, 1)
+        check_choice(op, "dtype", jnp.dtype(dtype).name, ("bfloat16", "float32"))
+        blocks = blocks_for(op, blocks, self.num_neurons, receptors * self.num_neurons)
+        words = key_words(key)
+        draw = np.random.Generator(np.random.Philox(key=np.asarray(words).view(np.uint32).astype(np.uint64)))
+        drawn = [
+            self._drawn(f"{op}: `projections[{k}]", each, blocks, step, draw)
+            for k, each in enumerate(projections)
+        ]
+        rows, arrays = self._table(projections, drawn, receptors, op)
+        ends = _ends(op, rows, drawn, blocks, self.num_neurons)
+        segments, synapses = ends.reshape(-1, 2)[-1:].sum(axis=0).tolist()
+        static = Static(synapses, segments, jnp.dtype(dtype) == jnp.bfloat16)
+        firsts, quantiles, late = map(jnp.asarray, arrays)
+        return Operands(words, jnp.asarray(rows), firsts, jnp.asarray(ends), quantiles, late), static
+
+    def _check_names(self, op: str, argument: str, names: Mapping[str, Any]) -> None:
+        if set(names) != set(self.sizes):
+            hint = f"Name {', '.join(self.sizes)}"
+            fail(f"{op}: `{argument}` must have a value for each population, got {', '.join(names)}. {hint}.")
+
+    def _drawn(
+        self, where: str, each: Projection, blocks: int, dt: float, draw: np.random.Generator
+    ) -> _Drawn:
+        """How many synapses each neuron sends to each block, and the values of their weights and delays."""
+        if not isinstance(each, Projection):
+            fail(f"{where}` must be a Projection, got {short_repr(each)}. Make it with circuits.Projection.")
+        for name in ("source", "target"):
+            if getattr(each, name) not in self.sizes:
+                hint = f"Choose one of {', '.join(self.sizes)}"
+                fail(f"{where}.{name}` must be a population, got {short_repr(getattr(each, name))}. {hint}.")
+        given = [rule for rule in _RULES if getattr(each, rule) is not None]
+        if len(given) != 1:
+            fail(
+                f"{where}` must have one rule, got {' and '.join(given) or 'none'}. Pass one of {', '.join(_RULES)}."
+            )
+        sources, targets = (
+            np.arange(self[name].start, self[name].stop) for name in (each.source, each.target)
+        )
+        rule, counts = _counts(where, given[0], each, sources, targets, blocks, draw)
+        firsts = np.zeros((blocks, len(sources) + 1), np.int64)
+        np.cumsum(counts, axis=1, out=firsts[:, 1:])
+        late = 1 + np.rint(
+            _values(f"{where}.delay", each.delay, _DELAYS) / dt
+        )  # a spike is at the end of its step
+        if late.min() < 1 or late.max() > _MOST_OF_ROW:
+            wrong = (float(late.min() if late.min() < 1 else late.max()) - 1) * dt
+            fail(
+                f"{where}.delay` must be 0 to {_MOST_OF_ROW - 1} steps, got {wrong:g} ms. Limit its distribution."
+            )
+        weights = _values(f"{where}.weight", each.weight, _WEIGHTS)
+        return _Drawn(rule, firsts, weights.astype(np.float32), late.astype(np.uint16))
+
+    def _table(
+        self, projections: Sequence[Projection], drawn: Sequence[_Drawn], receptors: int, op: str
+    ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """The rows of all projections; and `firsts`, quantiles of weights and of delays, each table once."""
+        firsts = np.concatenate([np.zeros(0, np.int64), *(each.firsts.reshape(-1) for each in drawn)])
+        if len(firsts) > _MOST_SYNAPSES or (len(firsts) and firsts.max() > _MOST_SYNAPSES):
+            fail(f"{op}: `projections` must have at most {_MOST_SYNAPSES} synapses. Use several networks.")
+        weights, late = _Joined(), _Joined()
+        rows, cell = [], 0
+        for each, own in zip(projections, drawn, strict=True):
+            source, target = self[each.source], self[each.target]
+            receptor = check_integer(op, "receptor", each.receptor, 0)
+            if receptor >= receptors:
+                fail(
+                    f"{op}: `receptor` must be below {receptors}, the receptors, got {receptor}. Choose one of them."
+                )
+            ends = (source.start, source.stop - source.start, target.start, target.stop - target.start)
+            skips = int(not each.autapses)
+            tables = (*weights.place(own.quantiles), *late.place(own.late))
+            rows.append(Row(*ends, receptor, own.rule, skips, *tables, cell))
+            cell += own.firsts.size
+        table = np.array(rows, np.int32).reshape(-1, len(Row._fields))
+        return table, (firsts.astype(np.int32), weights.array(np.float32), late.array(np.uint16))
+
+
+class _Joined:
+    """Tables one after another; equal ones are stored once."""
+
+    def __init__(self) -> None:
+        self.places: dict[bytes, tuple[int, int]] = {}
+        self.parts: list[np.ndarray] = []
+
+    def place(self, table: np.ndarray) -> tuple[int, int]:
+        """Where a table begins, and its length."""
+        known = self.places.setdefault(table.tobytes(), (sum(map(len, self.parts)), len(table)))
+        if known[0] == sum(map(len, self.parts)):
+            self.parts.append(table)
+        return known
+
+    def array(self, dtype: DTypeLike) -> np.ndarray:
+        """All of them."""
+        return np.concatenate([np.zeros(0, dtype), *self.parts])
+
+
+def _values(where: str, given: Unchecked, count: int) -> np.ndarray:
+    """The values of a number or distribution, in float64."""
+    shares = (np.arange(count) + 0.5) / count
+    numbers = concrete(given.quantiles(shares) if hasattr(given, "quantiles") else given)
+    if (
+        numbers is None
+        or numbers.dtype.kind not in "fiu"
+        or numbers.size == 0
+        or numbers.ndim > 1
+        or (numbers.ndim == 1 and not hasattr(given, "quantiles"))
+        or not np.all(np.isfinite(numbers))
+    ):
+        fail(
+            f"{where}` must be a finite number or a distribution, got {short_repr(given)}. Pass circuits.Normal."
+        )
+    return np.atleast_1d(np.asarray(numbers, np.float64))
+
+
+def _counts(
+    where: str,
+    rule: str,
+    each: Projection,
+    sources: np.ndarray,
+    targets: np.ndarray,
+    blocks: int,
+    draw: np.random.Generator,
+) -> tuple[int, np.ndarray]:
+    """The rule of the kernel, and the numbers of synapses ``[blocks, sources]``."""
+    width = np.bincount(targets % blocks, minlength=blocks)[:, None]
+    may = np.broadcast_to(width, (blocks, len(sources)))  # targets that there are to choose from
+    if not each.autapses:
+        if rule in ("in_degree", "one_to_one"):
+            fail(f"{where}.autapses` must be True with {rule}, got False. Choose another rule.")
+        own = (sources % blocks == np.arange(blocks)[:, None]) & np.isin(sources, targets)
+        may = may - own
+    if rule == "one_to_one":
+        sizes = len(sources), len(targets)
+        if sizes[0] != sizes[1]:
+            fail(f"{where}.{rule}` must be of equal sizes, got {sizes[0]} and {sizes[1]}. Use another rule.")
+        return ONE_TO_ONE, (targets % blocks == np.arange(blocks)[:, None]).astype(np.int64)
+    if rule == "probability":
+        share = check_probability(where.split("`")[0].rstrip(": "), each.probability)
+        return DISTINCT, draw.binomial(may, share)
+    count = check_integer(where.split("`")[0].rstrip(": "), rule, getattr(each, rule), 0)
+    if count > 0 and may.sum() == 0:
+        fail(f"{where}.{rule}` must be 0 between populations without pairs, got {count}. Leave it out.")
+    if rule == "number":
+        shares = may / max(may.sum(), 1)
+        return UNIFORM, draw.multinomial(count, shares.reshape(-1)).reshape(may.shape)
+    if rule == "in_degree":
+        even = np.full(len(sources), 1 / max(len(sources), 1))
+        return IN_DEGREE, np.stack([draw.multinomial(count * int(own), even) for own in width[:, 0]])
+    return DISTINCT, _out_of_blocks(where, count, may, draw)
+
+
+def _out_of_blocks(where: str, count: int, may: np.ndarray, draw: np.random.Generator) -> np.ndarray:
+    """How many of so many different targets of each neuron are in each block."""
+    most = int(may.sum(axis=0).min(initial=count))
+    if count > most:
+        hint = "Choose fewer"
+        fail(f"{where}.out_degree` must be at most {most}, the neurons to choose from, got {count}. {hint}.")
+    found, left = np.zeros(may.shape, np.int64), np.full(may.shape[1], count)
+    for block in range(len(may)):  # of those that are left, so many
+        found[block] = draw.hypergeometric(may[block], may[block + 1 :].sum(axis=0), left)
+        left = left - found[block]
+    return found
+
+
+def _ends(op: str, rows: np.ndarray, drawn: Sequence[_Drawn], blocks: int, neurons: int) -> np.ndarray:
+    """Of each block and sender where its segments and synapses end.
+
+    A row has as many segments as its delays could need, of which some are empty.
+    """
+    by_delays: dict[int, tuple[np.ndarray, int]] = {}
+    for row, each in zip(rows, drawn, strict=True):
+        of = Row(*map(int, row))
+        counts, _ = by_delays.setdefault(
+            of.first_late, (np.zeros((blocks, neurons), np.int64), len(np.unique(each.late)))
+        )
+        counts[:, of.first_source : of.first_source + of.sources] += np.diff(each.firsts, axis=1)
+    zero = np.zeros((blocks, neurons), np.int64)
+    synapses = functools.reduce(np.add, (counts for counts, _ in by_delays.values()), zero)
+    segments = functools.reduce(np.add, (np.minimum(*own) for own in by_delays.values()), zero)
+    if synapses.max(initial=0) > _MOST_OF_ROW:
+        fail(
+            f"{op}: `blocks` must leave at most {_MOST_OF_ROW} synapses of a neuron to each, got {synapses.max()}. "
+            "Pass more blocks."
+        )
+    ends = np.stack([np.cumsum(segments), np.cumsum(synapses)], axis=1)
+    return ends.reshape(blocks, neurons, 2).astype(np.int32)
