@@ -44,7 +44,8 @@ Index targetOf(const Target* targets, Index synapse) {
 // Rows of g as floats, in place where they are.
 class Cotangents {
  public:
-  Cotangents(const Numbers& g, Index width) : g_(g), width_(width), row_(g.is_bfloat16 ? static_cast<std::size_t>(width) : 0) {}
+  Cotangents(const Numbers& g, Index width)
+      : g_(g), width_(width), row_(g.is_bfloat16 ? static_cast<std::size_t>(width) : 0) {}
 
   const float* row(Index index) {
     if (!g_.is_bfloat16) return g_.float32() + index * width_;
