@@ -344,10 +344,7 @@ def compiled_code(path: str, source: str) -> list[str]:
 
 
 def foreign_includes(path: str, source: str) -> list[str]:
-    """Headers that a file of `xla_ext/cpu` may not include.
-
-    `kernels.cpp` and `kernels/`, compiled once per instruction set, do not use XLA; only they include intrinsics.
-    """
+    """Headers that a file of `xla_ext/cpu` may not include: kernels know no XLA, and only they intrinsics."""
     name = path.removeprefix("xla_ext/cpu/")
     is_kernel = name == "kernels.cpp" or name.startswith("kernels/")
     own = KERNEL_HEADER if is_kernel else SYSTEM_HEADER if name == "system.cpp" else HANDLER_HEADER

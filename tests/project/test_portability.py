@@ -10,7 +10,9 @@ WORDS = re.compile(
     r"|\b(?:import|from) (?:fcntl|resource|pwd|grp|termios|pty|msvcrt|winreg)\b"
 )
 # Text whose encoding is left to the system, which is another one on Windows.
-UNENCODED = re.compile(r"(?<!>>> )\.read_text\(\)|\.open\(\"[rwax]\+?\"\)|\bopen\(\w+(?:, \"[rwax]\+?\")?\)")
+UNENCODED = re.compile(
+    r"(?<!>>> )\.read_text\(\)|\.open\(\"[rwax]\+?\"\)|(?<![.\w])open\(\w+(?:, \"[rwax]\+?\")?\)"
+)
 # Each stands under a test of `sys.platform`, or of whether the file is there.
 GUARDED = {
     "snnjax/_write.py": ["import fcntl", "import msvcrt", "os.open", "os.open"],

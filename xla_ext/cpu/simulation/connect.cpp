@@ -200,9 +200,9 @@ void run(ConnectCall& call) {
     refuse("words", "be 16 bits beside weights", "others");
   const auto* const ends = from.ends.at<std::int32_t>(0);
   if ((rows == 0 ? 0 : ends[2 * rows - 1]) != to.words.length(0))
-    refuse("words", "be as many as `ends` says", "others");
+    refuse("words", "be as many as `ends` says", std::to_string(to.words.length(0)));
   if ((rows == 0 ? 0 : ends[2 * rows - 2]) != to.segments.length(0)) {
-    refuse("segments", "be as many as `ends` says", "others");
+    refuse("segments", "be as many as `ends` says", std::to_string(to.segments.length(0)));
   }
   const Connection connection(call);
   const Threads threads = threadsFor(4 * to.words.length(0), call.threads);
