@@ -26,6 +26,7 @@ from snnjax.ops.connect import Projection as Row
 _WEIGHTS, _DELAYS = 2**12, 2**16  # equally likely values that stand for a distribution
 _MOST_OF_ROW = 2**16 - 1  # synapses of a neuron to a block
 _MOST_SYNAPSES = 2**31 - 1
+_CONNECT = "Populations.connect"
 _RULES = ("probability", "number", "in_degree", "out_degree", "one_to_one")
 
 
@@ -204,7 +205,7 @@ class Populations:
         blocks: int | None = None,
     ) -> tuple[Operands, Static]:
         """What is drawn in place: how many synapses each neuron sends, and the values of weights and delays."""
-        op = "Populations.connect"
+        op = _CONNECT
         check_key(op, key)
         check_known_key(op, key)
         step = step_length(op, dt)
@@ -214,8 +215,7 @@ class Populations:
         words = key_words(key)
         draw = np.random.Generator(np.random.Philox(key=np.asarray(words).view(np.uint32).astype(np.uint64)))
         drawn = [
-            self._drawn(f"{op}: `projections[{k}]", each, blocks, step, draw)
-            for k, each in enumerate(projections)
+            self._drawn(f"projections[{k}]", each, blocks, step, draw) for k, each in enumerate(projections)
         ]
         rows, arrays = self._table(projections, drawn, receptors, op)
         ends = _ends(op, rows, drawn, blocks, self.num_neurons)
@@ -234,16 +234,19 @@ class Populations:
     ) -> _Drawn:
         """How many synapses each neuron sends to each block, and the values of their weights and delays."""
         if not isinstance(each, Projection):
-            fail(f"{where}` must be a Projection, got {short_repr(each)}. Make it with circuits.Projection.")
+            fail(
+                f"{_CONNECT}: `{where}` must be a Projection, got {short_repr(each)}. Make it with circuits.Projection."
+            )
         for name in ("source", "target"):
             if getattr(each, name) not in self.sizes:
                 hint = f"Choose one of {', '.join(self.sizes)}"
-                fail(f"{where}.{name}` must be a population, got {short_repr(getattr(each, name))}. {hint}.")
+                fail(
+                    f"{_CONNECT}: `{where}.{name}` must be a population, got {short_repr(getattr(each, name))}. {hint}."
+                )
         given = [rule for rule in _RULES if getattr(each, rule) is not None]
         if len(given) != 1:
-            fail(
-                f"{where}` must have one rule, got {' and '.join(given) or 'none'}. Pass one of {', '.join(_RULES)}."
-            )
+            actual, hint = " and ".join(given) or "none", f"Pass one of {', '.join(_RULES)}"
+            fail(f"{_CONNECT}: `{where}` must have one rule, got {actual}. {hint}.")
         sources, targets = (
             np.arange(self[name].start, self[name].stop) for name in (each.source, each.target)
         )
@@ -255,8 +258,9 @@ class Populations:
         )  # a spike is at the end of its step
         if late.min() < 1 or late.max() > _MOST_OF_ROW:
             wrong = (float(late.min() if late.min() < 1 else late.max()) - 1) * dt
+            hint = "Limit its distribution"
             fail(
-                f"{where}.delay` must be 0 to {_MOST_OF_ROW - 1} steps, got {wrong:g} ms. Limit its distribution."
+                f"{_CONNECT}: `{where}.delay` must be 0 to {_MOST_OF_ROW - 1} steps, got {wrong:g} ms. {hint}."
             )
         weights = _values(f"{where}.weight", each.weight, _WEIGHTS)
         return _Drawn(rule, firsts, weights.astype(np.float32), late.astype(np.uint16))
@@ -267,7 +271,10 @@ class Populations:
         """The rows of all projections; and `firsts`, quantiles of weights and of delays, each table once."""
         firsts = np.concatenate([np.zeros(0, np.int64), *(each.firsts.reshape(-1) for each in drawn)])
         if len(firsts) > _MOST_SYNAPSES or (len(firsts) and firsts.max() > _MOST_SYNAPSES):
-            fail(f"{op}: `projections` must have at most {_MOST_SYNAPSES} synapses. Use several networks.")
+            most = max(len(firsts), firsts.max(initial=0))
+            fail(
+                f"{op}: `projections` must have at most {_MOST_SYNAPSES} synapses, got {most}. Use several networks."
+            )
         weights, late = _Joined(), _Joined()
         rows, cell = [], 0
         for each, own in zip(projections, drawn, strict=True):
@@ -317,8 +324,9 @@ def _values(where: str, given: Unchecked, count: int) -> np.ndarray:
         or (numbers.ndim == 1 and not hasattr(given, "quantiles"))
         or not np.all(np.isfinite(numbers))
     ):
+        hint = "Pass circuits.Normal"
         fail(
-            f"{where}` must be a finite number or a distribution, got {short_repr(given)}. Pass circuits.Normal."
+            f"{_CONNECT}: `{where}` must be a finite number or a distribution, got {short_repr(given)}. {hint}."
         )
     return np.atleast_1d(np.asarray(numbers, np.float64))
 
@@ -337,20 +345,24 @@ def _counts(
     may = np.broadcast_to(width, (blocks, len(sources)))  # targets that there are to choose from
     if not each.autapses:
         if rule in ("in_degree", "one_to_one"):
-            fail(f"{where}.autapses` must be True with {rule}, got False. Choose another rule.")
+            fail(f"{_CONNECT}: `{where}.autapses` must be True with {rule}, got False. Choose another rule.")
         own = (sources % blocks == np.arange(blocks)[:, None]) & np.isin(sources, targets)
         may = may - own
     if rule == "one_to_one":
         sizes = len(sources), len(targets)
         if sizes[0] != sizes[1]:
-            fail(f"{where}.{rule}` must be of equal sizes, got {sizes[0]} and {sizes[1]}. Use another rule.")
+            fail(
+                f"{_CONNECT}: `{where}.{rule}` must be of equal sizes, got {sizes[0]} and {sizes[1]}. Use another rule."
+            )
         return ONE_TO_ONE, (targets % blocks == np.arange(blocks)[:, None]).astype(np.int64)
     if rule == "probability":
-        share = check_probability(where.split("`")[0].rstrip(": "), each.probability)
+        share = check_probability(_CONNECT, each.probability)
         return DISTINCT, draw.binomial(may, share)
-    count = check_integer(where.split("`")[0].rstrip(": "), rule, getattr(each, rule), 0)
+    count = check_integer(_CONNECT, rule, getattr(each, rule), 0)
     if count > 0 and may.sum() == 0:
-        fail(f"{where}.{rule}` must be 0 between populations without pairs, got {count}. Leave it out.")
+        fail(
+            f"{_CONNECT}: `{where}.{rule}` must be 0 between populations without pairs, got {count}. Leave it out."
+        )
     if rule == "number":
         shares = may / max(may.sum(), 1)
         return UNIFORM, draw.multinomial(count, shares.reshape(-1)).reshape(may.shape)
@@ -365,7 +377,9 @@ def _out_of_blocks(where: str, count: int, may: np.ndarray, draw: np.random.Gene
     most = int(may.sum(axis=0).min(initial=count))
     if count > most:
         hint = "Choose fewer"
-        fail(f"{where}.out_degree` must be at most {most}, the neurons to choose from, got {count}. {hint}.")
+        fail(
+            f"{_CONNECT}: `{where}.out_degree` must be at most {most}, the neurons to choose from, got {count}. {hint}."
+        )
     found, left = np.zeros(may.shape, np.int64), np.full(may.shape[1], count)
     for block in range(len(may)):  # of those that are left, so many
         found[block] = draw.hypergeometric(may[block], may[block + 1 :].sum(axis=0), left)

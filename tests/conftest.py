@@ -1,15 +1,12 @@
 """The configuration of all tests: strict JAX, checked annotations, four CPUs, four IPUs, reproducible hypothesis."""
 
-import atexit
 import contextlib
 import ctypes
 import gc
 import mmap
 import os
 import platform
-import shutil
 import sys
-import tempfile
 import unittest.mock
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,12 +20,6 @@ os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {FLAGS}".strip()
 # Programs, also those that tests start, compile in about half the time, and run slower; kernels and plans are those of
 # users.
 os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"
-# What one process has compiled, no other compiles again: neither the other worker, nor programs that tests start.
-if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
-    os.environ["JAX_COMPILATION_CACHE_DIR"] = COMPILED = tempfile.mkdtemp(prefix="snnjax-compiled-")
-    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
-    os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
-    atexit.register(shutil.rmtree, COMPILED, ignore_errors=True)
 # Pictures are written to files; no test needs a window.
 os.environ["MPLBACKEND"] = "agg"
 

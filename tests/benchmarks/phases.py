@@ -56,7 +56,7 @@ PHASES = {
             "addPatchGradients",
             "addRows",
             "addChannelGradients",
-            "SpikesByChannel::*",
+            "Gradient::sum",
         ),
         *("computeWeightGradient", "finishWeightGradient", "convolveToWeights", "DelayGradient::*"),
         *("streamRows", "sumTaps", "pickTaps", "readVectors", "correlatePairs", "correlateDelayed"),

@@ -37,6 +37,7 @@ GEOMETRIES = (
     # Kernels narrower than a stride, whose gaps meet no weight, in groups of one channel; and one axis with all of it.
     Convolution.of("test", (7, 5, 2), (1, 2), 4, strides=(3, 3), padding=((0, 1), (2, 0)), groups=2),
     Convolution.of("test", (7, 4), (4,), 6, strides=2, padding=((3, 1),), groups=2),
+    Convolution.of("test", (5, 8, 3), (1, 1), 18, strides=2),
     # Dilations that share a divisor with the strides, or none; and zeros between the pixels.
     Convolution.of("test", (9, 11, 3), (3, 3), 12, strides=(2, 3), dilation=(4, 2)),
     Convolution.of("test", (6, 8, 4), (3, 2), 6, dilation=(1, 3), groups=2),

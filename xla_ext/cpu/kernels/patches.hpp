@@ -167,6 +167,7 @@ inline void addChannelGradients(const PatchSpike* spikes, Index count, const Pix
     Index found = 0, row = 0;
     for (const PatchSpike* spike = spikes + start; spike < spikes + stop; ++spike) {
       const PixelPatch& patch = patches.of_pixel[spike->pixel];
+      if (patch.pixels == 0) continue;  // between the strides of a kernel of one pixel
       if (static_cast<Index>(patch.pixels) * patches.outputs_of_group == static_cast<Index>(patch.row)) {
         row = patch.row;
         const Index first = row == 0 ? 0 : static_cast<Index>(patch.weights) / row;
