@@ -56,7 +56,6 @@ lint: .venv/ready  ## linter and formatters, without changing a file
 .PHONY: types
 types: .venv/ready  ## static types
 	$(BIN)/pyright --pythonpath $(BIN)/python
-	$(BIN)/pyright --pythonpath $(BIN)/python --pythonplatform Windows snnjax  # which lacks most of what is not portable
 
 .PHONY: messages
 messages: .venv/ready  ## list every error message of the library
@@ -108,8 +107,9 @@ kernels-macos: build/macos  ## compile the CPU kernels for macOS on Apple silico
 	$(BIN)/python -m tests.project.exports $</_cpu_kernels.so
 
 kernels-windows: ONLY := _cpu_kernels
-kernels-windows: build/windows  ## the same for Windows
+kernels-windows: build/windows  ## the same for Windows, and the types of what Python asks of it
 	$(BIN)/python -m tests.project.exports $</_cpu_kernels.dll
+	$(BIN)/pyright --pythonpath $(BIN)/python --pythonplatform Windows snnjax
 
 build/macos build/windows: .venv/cross-compile
 

@@ -1,4 +1,4 @@
-"""What not every system has, and where the library asks for it: `make types` checks the branches for Windows."""
+"""What not every system has, and where the library asks for it; `make kernels-windows` checks types for Windows."""
 
 import re
 
