@@ -173,7 +173,7 @@ class Populations:
         """Draw the synapses of projections, each in its place and by all threads: there is no list of pairs.
 
         How many synapses each neuron sends is drawn by NumPy, and each synapse from its key, its neuron and its number,
-        so that the result is the same on any machine and for any number of threads.
+        so that the result is the same for any number of threads.
 
         Args:
             key: a PRNG key, of a known value.
