@@ -25,6 +25,7 @@ class Backward {
   Sequence program() {
     if (!tensors_.has_copies) pass_.before.add(copyWeights(tensors_));
     pass_.body.add(loadLists(graph_, plan_, tensors_, pass_, plan_.lists.size()));
+    if (!plan_.layers.back().isNarrow()) addListsAlone();
     Tensor g_spikes = ofOutput();
     for (std::size_t l = plan_.layers.size(); l-- > 0;) {
       startAtZero(l);
@@ -47,9 +48,14 @@ class Backward {
     return "backward/" + std::string(what) + std::to_string(l);
   }
   poplar::ComputeSet addSet(const char* what, std::size_t l) {
-    const poplar::ComputeSet set = graph_.addComputeSet(name(what, l));
-    pass_.body.add(Execute(set));
-    return set;
+    return pass_.addSet(graph_, what + std::to_string(l));
+  }
+
+  // The last layer's weights wait for its lists.
+  void addListsAlone() {
+    const auto gathers = [](const LayerPlan& layer) { return layer.gathers_gradient || layer.gathers_recurrent; };
+    if (std::ranges::none_of(plan_.layers, gathers)) return pass_.of_lists.clear();
+    while (pass_.begun < pass_.of_lists.size()) pass_.addSet(graph_, "");
   }
 
   // Sums over time, and what arrives from behind the last step.

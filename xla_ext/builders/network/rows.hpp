@@ -160,12 +160,17 @@ struct Pass {
   Pass(poplar::Graph& graph, const NetworkPlan& plan, bool is_backward);
   // All of it. Backward the blocks come from the last to the first.
   poplar::program::Sequence program(poplar::Graph& graph, const NetworkPlan& plan) const;
+  // The next compute set of the body; backward the first ones also take what follows from lists alone.
+  poplar::ComputeSet addSet(poplar::Graph& graph, const std::string& set);
 
   std::string name;
   bool is_backward;
   Counter block;                      // its number
   std::vector<poplar::Tensor> zeros;  // before all others
   poplar::program::Sequence before, body, after;
+  // Backward: from lists to bits, these turned, and the rows of each input, beside other work.
+  std::vector<poplar::ComputeSet> of_lists;
+  std::size_t begun = 0;  // of these
 };
 
 // The lists of a block that are in a history, of input events or of all layers, with their values, go to those of the
