@@ -139,9 +139,15 @@ class GatheredGradient {
     }
   }
 
-  // By input, the rows in which it fires: [inputs, 1 + words], one for each worker of a tile: fewer messages.
+  // By input, the rows in which it fires: [inputs, 1 + words], one for each worker of a tile: fewer messages. A narrow
+  // readout's neurons and those that it reads are at work then; the tiles from its own on take a few rounds meanwhile.
   void addRecords() {
-    const std::vector<Home> homes = spreadRows(inputs(), std::min(plan_.num_tiles, ceilDivide(inputs(), kShares)));
+    constexpr unsigned kRounds = 3;
+    const unsigned apart = plan_.layers.back().isNarrow() ? plan_.layers.back().tiles.first : 0,
+                   few = plan_.num_tiles - apart, shares = ceilDivide(inputs(), kShares),
+                   first = shares <= few * kRounds ? apart : 0;
+    std::vector<Home> homes = spreadRows(inputs(), std::min(plan_.num_tiles - first, shares));
+    for (Home& home : homes) home.tile += first;
     records_ = addAtHomes(graph_, UNSIGNED_INT, homes, 1 + words_, name("rows_of_inputs"));
     for (const Home& home : homes) {
       addOfLists(kRows, "snnjax::ListRows", home.tile,

@@ -30,7 +30,8 @@ class Backward {
     for (std::size_t l = plan_.layers.size(); l-- > 0;) {
       startAtZero(l);
       const Tensor g_current = addNeurons(l, g_spikes);
-      if (!plan_.layers[l].leaky) addFirstStates(l);
+      const bool reads_first = plan_.options.first_states_gradient || plan_.layers[l].learns_constants;
+      if (!plan_.layers[l].leaky && reads_first) addFirstStates(l);
       if (plan_.layers[l].isNarrow()) {
         g_spikes = addReadoutBackward(graph_, plan_, tensors_, cotangents_, g_current, pass_);
         continue;
@@ -65,8 +66,6 @@ class Backward {
       if (each.valid()) pass_.zeros.push_back(each);
     }
     if (!plan_.layers[l].leaky) pass_.zeros.push_back(own.g_v);
-    const std::vector<Tensor>& rows = tensors_.layers[l].zero_rows;
-    pass_.zeros.insert(pass_.zeros.end(), rows.begin(), rows.end());
   }
 
   // The gradient of the output in a block's steps, as rows.
