@@ -159,11 +159,11 @@ inline Extremes extremesOf(ForEach&& forEach) {
 constexpr unsigned kFewBeyond = 3;
 
 // The cut that keeps the first `slots` of `count` candidates. `forEach(body)` calls body(v, id) for each of them,
-// `countAbove(bound)` says how many lie above it, and `next(bound, above)` is the membrane next to it. The last membrane
-// to keep is found between the smallest and the largest by bisecting the floats; this ends as soon as a bound separates
-// two candidates. Where few lie between them and a bound, the search goes there one by one, so that how near they are to
-// each other does not matter, but for ties, which are found by bisecting their hashes. It needs no extra memory; workers
-// that share a row all search.
+// `countAbove(bound)` says how many lie above it, and `next(bound, above)` is the membrane next to it. The last
+// membrane to keep is found between the smallest and the largest by bisecting the floats; this ends as soon as a bound
+// separates two candidates. Where few lie between them and a bound, the search goes there one by one, so that how near
+// they are to each other does not matter, but for ties, which are found by bisecting their hashes. It needs no extra
+// memory; workers that share a row all search.
 template <class CountAbove, class Next, class ForEach>
 inline Cut findCut(unsigned count, unsigned slots, Extremes extremes, CountAbove&& countAbove, Next&& next,
                    ForEach&& forEach) {

@@ -183,8 +183,8 @@ double stepOf(const Work& work, const Product& product, Choice choice) {
 }
 
 // Of a matrix and the lists that multiply it. Weights, and the sum of their gradients, are those of a user's arrays,
-// spread over the groups; each group has the gradient of its own samples. Weights travel to the tiles of all groups that
-// read lists, and stay there in a loop.
+// spread over the groups; each group has the gradient of its own samples. Weights travel to the tiles of all groups
+// that read lists, and stay there in a loop.
 Bytes bytesOf(const Work& work, const Product& product, Choice choice, bool in_loop) {
   const double rows = rowsOf(work, choice) / work.blocks, matrix = (product.inputs + 1) * choice.columns;
   const double entries = static_cast<double>(product.capacity) * kWord;

@@ -87,8 +87,9 @@ LayerPlan layerOf(const NetworkPlan& plan, std::size_t l, const Work& work, Choi
   return layer;
 }
 
-// Homes of one list lie beside those of the next, and where a narrow last layer has no tiles if that needs no fewer: these
-// work at the same time. The samples of a recurrent layer have homes of their own for the spikes that its state carries.
+// Homes of one list lie beside those of the next, and where a narrow last layer has no tiles if that needs no fewer:
+// these work at the same time. The samples of a recurrent layer have homes of their own for the spikes that its state
+// carries.
 void placeHomes(NetworkPlan& plan) {
   const unsigned rows = plan.blockRows(), first = plan.layers.back().tiles.first;
   const bool apart = plan.layers.back().isNarrow() && rows <= first;

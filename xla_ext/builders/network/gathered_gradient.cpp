@@ -1,7 +1,7 @@
-// The gradient of weights gathered by input. What lists say of it is known before any gradient is, and made beside other
-// work. A tile of a block of neurons takes a part of the inputs, hears the
-// gradients of the currents of all groups, and adds up the rows in which each input fires: nothing is summed over
-// groups, but for the few inputs that fire so often that all tiles of the block share their rows.
+// The gradient of weights gathered by input. What lists say of it is known before any gradient is, and made beside
+// other work. A tile of a block of neurons takes a part of the inputs, hears the gradients of the currents of all
+// groups, and adds up the rows in which each input fires: nothing is summed over groups, but for the few inputs that
+// fire so often that all tiles of the block share their rows.
 #include <algorithm>
 #include <poputil/VertexTemplates.hpp>
 

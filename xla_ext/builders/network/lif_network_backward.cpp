@@ -48,9 +48,7 @@ class Backward {
   std::string name(const char* what, std::size_t l) const {
     return "backward/" + std::string(what) + std::to_string(l);
   }
-  poplar::ComputeSet addSet(const char* what, std::size_t l) {
-    return pass_.addSet(graph_, what + std::to_string(l));
-  }
+  poplar::ComputeSet addSet(const char* what, std::size_t l) { return pass_.addSet(graph_, what + std::to_string(l)); }
 
   // The last layer's weights wait for its lists.
   void addListsAlone() {

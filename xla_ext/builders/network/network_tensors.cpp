@@ -175,7 +175,7 @@ void addWeights(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l, co
 poplar::Tensor withGiven(const LayerPlan& layer, const poplar::Tensor& blocks, const poplar::Tensor& given) {
   const std::size_t whole = layer.neurons / layer.tiles.columns, elements = blocks.dim(1) - layer.tiles.columns;
   const poplar::Tensor first = given.slice(0, whole * elements).reshape({whole, elements}),
-               behind = blocks.slice(0, whole).slice(elements, blocks.dim(1), 1);
+                       behind = blocks.slice(0, whole).slice(elements, blocks.dim(1), 1);
   return poplar::concat(poplar::concat(first, behind, 1), blocks.slice(whole, blocks.dim(0)));
 }
 

@@ -31,8 +31,8 @@ struct LayerTensors {
   std::vector<poplar::Tensor> weight_copies, recurrent_copies;
 };
 
-// Of one layer: weights, or their gradients, that are already on its tiles and are read or written there, but for a last
-// block that has columns to spare. If not valid, the network has its own variables.
+// Of one layer: weights, or their gradients, that are already on its tiles and are read or written there, but for a
+// last block that has columns to spare. If not valid, the network has its own variables.
 struct LayerWeights {
   poplar::Tensor weights;    // [inputs * neurons], block by block, each spread over its tiles (rows.hpp)
   poplar::Tensor recurrent;  // [neurons * neurons]

@@ -38,8 +38,7 @@ Pass::Pass(poplar::Graph& graph, const NetworkPlan& plan, bool backward)
 }
 
 poplar::ComputeSet Pass::addSet(poplar::Graph& graph, const std::string& set) {
-  const poplar::ComputeSet next =
-      begun < of_lists.size() ? of_lists[begun++] : graph.addComputeSet(name + "/" + set);
+  const poplar::ComputeSet next = begun < of_lists.size() ? of_lists[begun++] : graph.addComputeSet(name + "/" + set);
   body.add(Execute(next));
   return next;
 }

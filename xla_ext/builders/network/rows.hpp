@@ -15,8 +15,8 @@ namespace snnjax::builders {
 // layer's neurons.
 poplar::Tensor addRowsOf(poplar::Graph& graph, const NetworkPlan& plan, std::size_t layer, std::size_t width,
                          const std::string& name);
-// The part of a block of so many elements, whole rows of its columns, that the tile of a group takes: as many of all but
-// the last row as others, which is the last group's.
+// The part of a block of so many elements, whole rows of its columns, that the tile of a group takes: as many of all
+// but the last row as others, which is the last group's.
 struct Part {
   std::size_t first = 0, last = 0;
 };

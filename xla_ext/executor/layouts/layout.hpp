@@ -20,10 +20,10 @@ struct Blocks {
   std::size_t leading = 1, rows = 1, columns = 1;
   std::size_t row_block = 1, column_block = 1;  // elements; the last block of each may be smaller
   std::size_t spread = 1;                       // tiles of a block
-  bool whole_rows = false;                      // of a block on each of these
   std::size_t first_tile = 0;
   std::size_t spare = 0;       // spare elements after each tile's part, for the library's own ops
   bool columns_first = false;  // blocks are ordered by column, not by row
+  bool whole_rows = false;     // of a block on each of its tiles
 
   std::size_t rowParts() const { return ceilDivide(rows, row_block); }
   std::size_t columnParts() const { return ceilDivide(columns, column_block); }

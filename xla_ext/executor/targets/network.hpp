@@ -70,8 +70,8 @@ builders::NetworkPlan planOf(const Plan& plan, const NetworkOperands& operands, 
                              const poplar::Target& target);
 // The gradient of a matrix of `rows` rows of a layer, about to be computed, if it comes to lie on that layer's tiles.
 poplar::Tensor gradientInPlace(Lowering& lowering, const builders::LayerPlan& layer, std::size_t rows, ValueId result);
-// The columns of the last block of a matrix, [rows, columns]: where it is in place, and the network's own. None where it
-// has none to spare.
+// The columns of the last block of a matrix, [rows, columns]: where it is in place, and the network's own. None where
+// it has none to spare.
 struct LastBlock {
   poplar::Tensor in_place, own;
 };

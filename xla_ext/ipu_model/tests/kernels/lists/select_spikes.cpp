@@ -254,8 +254,8 @@ void testCut(unsigned kind, unsigned count) {
     unsigned walks = 0;
     const auto next = [&](float bound, bool above) {
       ++walks;
-      const float found = above ? snnjax::nextBeyond<true>(v.data(), count, bound)
-                                : snnjax::nextBeyond<false>(v.data(), count, bound);
+      const float found =
+          above ? snnjax::nextBeyond<true>(v.data(), count, bound) : snnjax::nextBeyond<false>(v.data(), count, bound);
       float expected = above ? INFINITY : -INFINITY;
       for (const float x : v) {
         if (above ? x > bound && x < expected : x < bound && x > expected) expected = x;
