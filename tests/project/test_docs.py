@@ -47,6 +47,8 @@ FIGURE = re.compile(
     rf"(?<![\w.,-])(\d+(?:\.\d+)?)(?=(?:,? (?:to|and|or|beside) \d+(?:\.\d+)?)? ?(?:{UNITS})(?![\w-]))"
 )
 NUMBER = re.compile(r"(?<![\w.,-])\d+(?:\.\d+)?(?![\w,-])")
+# A function that is compiled, with its decorator. `nnx.jit` passes no options on.
+COMPILED = re.compile(r"^@((?:jax\.|eqx\.filter_)jit.*)\ndef .*\n((?:[ ].*\n|\n(?=[ ]))+)", re.MULTILINE)
 
 
 def documented():
@@ -95,6 +97,21 @@ def test_commands_exist(page):
 
 def test_front_page_is_short():
     assert len((ROOT / "README.md").read_text().split()) <= 1200
+
+
+def steps_without_options(text):
+    """The decorators of training steps that are compiled without the options that make them fast."""
+    found = [match for block in blocks(text, "python") for match in COMPILED.findall(block)]
+    return [head for head, body in found if "apply_updates" in body and "compiler_options" not in head]
+
+
+def test_training_steps_are_compiled_with_the_options():
+    """JAX takes options at the outermost `jax.jit` only, which is the user's: so listings show them."""
+    texts = [(ROOT / page).read_text() for page in [*PAGES, "README.md"]]
+    assert sum(text.count("jit(compiler_options=") for text in texts) > 5
+    assert [found for text in texts for found in steps_without_options(text)] == []
+    plain = "```python\n@jax.jit\ndef step(x):\n    y = x\n\n    return optax.apply_updates(x, y)\n```\n"
+    assert steps_without_options(plain) == ["jax.jit"]
 
 
 @pytest.mark.parametrize("page", [*PAGES, "README.md", "CONTRIBUTING.md"])
