@@ -36,10 +36,10 @@ HOMES = {
     r"CPU time.{0,8} of the whole|34x34x2|camera takes": ("docs/explanation/results.md", FAST),
     r"--task digits|[Tt]he (demo|first command) takes": ("README.md", "docs/explanation/results.md"),
     r"784-\d+|takes 26 ms": (FAST,),
-    r"4,?096 neurons|128-4096-10": ("docs/how_to/few_synapses.md", MODEL),
+    r"4,?096 neurons|128-4096-10": ("docs/explanation/sparse_measurements.md", MODEL),
     r"\| digits \||--model conv|On the 2,000 test digits": ("docs/explanation/results.md",),
     r"\bH[12]00\b": ("docs/explanation/gpu.md",),
-    r"\bCUBA\b|\bCOBA\b|in Brian2": ("docs/how_to/simulate.md",),
+    r"\bCUBA\b|\bCOBA\b|in Brian2": ("docs/explanation/sparse_measurements.md",),
     r"[Pp]ipeline|modelled IPUs (train|\()": ("xla_ext/executor/README.md",),
 }
 UNITS = r"ms|s|µs|seconds|minutes|x|times|%|MB|MiB|thousand cycles|M cycles"
