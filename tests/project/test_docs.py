@@ -40,6 +40,10 @@ HOMES = {
     r"\| digits \||--model conv|On the 2,000 test digits": ("docs/explanation/results.md",),
     r"\bH[12]00\b": ("docs/explanation/gpu.md",),
     r"\bCUBA\b|\bCOBA\b|in Brian2": ("docs/explanation/sparse_measurements.md",),
+    r"[Cc]ortical column|299 million": ("docs/explanation/sparse_measurements.md",),
+    r"CIFAR-10\b(?!-DVS)|\bQTDB\b|[Hh]eartbeat": ("docs/explanation/results.md",),
+    r"temporaries|compiler_options": ("docs/how_to/larger_programs.md",),
+    r"[Ww]heel (weighs|of \d)": ("docs/start.md",),
     r"[Pp]ipeline|modelled IPUs (train|\()": ("xla_ext/executor/README.md",),
 }
 UNITS = r"ms|s|µs|seconds|minutes|x|times|%|MB|MiB|thousand cycles|M cycles"
