@@ -281,8 +281,9 @@ class Populations:
             source, target = self[each.source], self[each.target]
             receptor = check_integer(op, "receptor", each.receptor, 0)
             if receptor >= receptors:
-                hint = "Pass connect more `receptors`"
-                fail(f"{op}: `receptor` must be below {receptors}, the receptors, got {receptor}. {hint}.")
+                fail(
+                    f"{op}: `receptor` must be below {receptors}, the receptors, got {receptor}. Choose one of them."
+                )
             ends = (source.start, source.stop - source.start, target.start, target.stop - target.start)
             skips = int(not each.autapses)
             tables = (*weights.place(own.quantiles), *late.place(own.late))

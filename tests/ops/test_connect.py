@@ -138,7 +138,7 @@ REFUSED = {
     "Populations.connect: `number` must be an integer of at least 0, got -1. Pass 0 or more.": lambda: call(
         one(number=-1)
     ),
-    "Populations.connect: `receptor` must be below 1, the receptors, got 1. Pass connect more `receptors`.": lambda: (
+    "Populations.connect: `receptor` must be below 1, the receptors, got 1. Choose one of them.": lambda: (
         call(one(receptor=1))
     ),
     "Populations.connect: `dtype` must be 'bfloat16' or 'float32', got 'int8'. Choose one of these.": lambda: (
