@@ -60,18 +60,19 @@ def convert(
 
     Args:
         network: a chain of dense layers of `lif`, `current_lif` and `integrate_and_fire` neurons, which may be
-            recurrent, with a readout of leaky integrators or spiking neurons. Norms become part of the weights, and
-            dropout is left out.
+            recurrent, with a readout of leaky integrators or spiking neurons; for Speck, convolutions, sums and means
+            of pools and dense layers of `integrate_and_fire`. Norms become part of the weights, and dropout is left
+            out.
         params: its parameters.
-        chip: such as `XYLO` or `LAVA_LOIHI`.
+        chip: such as `XYLO`, `LAVA_LOIHI` or `SPECK`.
         stats: its stats, if it has norms or neurons whose constants are drawn.
 
     Returns:
         The integers, for `run`, and a report: scales, decays wanted and had, what was clipped.
 
     Raises:
-        ValueError: for what the chip cannot do: connections that are not dense, delays, other neurons, another reset,
-            neurons without synapses, more inputs or neurons than it has; for thresholds that are not positive.
+        ValueError: for what the chip cannot do: other connections, delays, other neurons, another reset, neurons that
+            do not start at 0, more inputs or neurons than it has; for thresholds that are not positive.
 
     Example:
         >>> import dataclasses, jax, snnjax

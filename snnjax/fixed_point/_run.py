@@ -8,12 +8,11 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Int32
 
-from snnjax._quantised import Quantised
 from snnjax.blocks.block import aligned_mask
 from snnjax.fixed_point._chips import FixedPoint
 from snnjax.fixed_point._network import IntegerLayer, LayerState
+from snnjax.fixed_point._route import drive_of
 from snnjax.fixed_point._step import Membranes, advance, beside, overflowed
-from snnjax.ops.spike_matmul import spike_matmul
 
 
 class Steps(NamedTuple):
@@ -45,7 +44,7 @@ def run_layer(
 ) -> tuple[Steps, LayerState]:
     """All steps of a layer; its state stays after the end of a sequence, and spikes there are 0."""
     spikes, late = delivered(state.arriving, spikes, valid)
-    arriving = Arriving(spikes, drive_of(layer.weights, layer.shift, spikes), valid)
+    arriving = Arriving(spikes, drive_of(layer.weights, layer.shift, spikes, layer.route), valid)
     (membranes, fired), steps = scan_neurons(chip, layer, (state.membranes, state.fired), arriving)
     return steps, LayerState(membranes, late, fired)
 
@@ -63,16 +62,6 @@ def delivered(
         return rows[:-1], rows[-1]
     lengths = jnp.sum(valid, axis=0, dtype=jnp.int32)
     return rows[:-1], jnp.take_along_axis(rows, lengths[None, :, None], axis=0)[0]
-
-
-def drive_of(weights: Array, shift: ArrayLike, spikes: Array) -> Float[Array, "*axes synapses batch neurons"]:
-    """The sums of the weights of all spikes, float32 that holds integers: exact below 2^24, in any order."""
-    synapses, inputs, neurons = weights.shape
-    flat = jnp.moveaxis(weights, 0, 1).reshape(inputs, synapses * neurons)
-    if flat.dtype == jnp.int8:
-        flat = Quantised(flat, jnp.ones(synapses * neurons, jnp.float32))
-    sums = spike_matmul(spikes, flat).reshape(*spikes.shape[:-1], synapses, neurons)
-    return jnp.moveaxis(sums, -2, -3) * (1 << jnp.asarray(shift, jnp.int32)).astype(jnp.float32)
 
 
 def scan_neurons(

@@ -18,7 +18,7 @@ def networks(path):
     """The networks of a file: the arguments, inputs and states of each."""
     found: dict[str, dict[str, np.ndarray]] = {}
     for key, values in np.load(path).items():
-        number, name = key.split("/")
+        number, name = key.split("/", 1)
         found.setdefault(number, {})[name] = values
     return found.values()
 
