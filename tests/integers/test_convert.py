@@ -219,9 +219,6 @@ def chain(*layers, inputs=INPUTS, readout=None):
     return snnjax.network(inputs, list(layers), readout or snnjax.leaky_readout(4))
 
 
-ONE = "Use dense connections between its layers, and fold norms with network.fold."
-KNOWN = "Use one of lif, current_lif, integrate_and_fire, leaky_integrator."
-ORDER = "Leave these switches out."
 # A network, the chip, and what the message says of it.
 REFUSED = {
     "delays": (
@@ -265,12 +262,12 @@ REFUSED = {
     "no synapse": (
         chain(snnjax.layer(8, neurons.lif())),
         XYLO,
-        "have neurons with synapses on Xylo, got lif",
+        "have neurons of Xylo, got lif in `layer_0/neuron`. Use current_lif or leaky_integrator.",
     ),
     "no leak": (
         chain(snnjax.layer(8, neurons.integrate_and_fire())),
         XYLO,
-        "have neurons with synapses on Xylo, got integrate_and_fire",
+        "have neurons of Xylo, got integrate_and_fire",
     ),
     "reset to zero": (
         chain(snnjax.layer(8, ZERO)),
@@ -281,6 +278,11 @@ REFUSED = {
         chain(snnjax.layer(8, CURRENT)),
         LAVA_LOIHI,
         "have neurons with reset='zero' on lava, got 'subtract'",
+    ),
+    "a charge at the start": (
+        chain(snnjax.layer(8, neurons.integrate_and_fire(reset="zero", initial=0.5))),
+        LAVA_LOIHI,
+        "have neurons that start at 0, got initial=0.5",
     ),
     "no reset": (
         chain(snnjax.layer(8, neurons.current_lif(reset="none"))),
