@@ -6,9 +6,10 @@
 Made with sinabs 3.1.3, torch 2.13.0 and numpy 2.4.6 in Python 3.11: `DynapcnnLayer` quantises its weights, bias and
 threshold, and computes with them. A fourth of the networks each has few spikes, biases, means in place of sums of
 pools, and inputs and weights so large that membranes come to their bound and neurons spike as often as they may.
-Membranes have no upper bound there: networks that come beyond that of 16 bits are drawn again. `<number>/<name>` are the input `x`, what a layer is given (`0/w`, `0/b`, in the layout of snnjax), its integers, and
-its spikes and membranes after each step. `tests/integers/test_speck.py` compares them, and any such file with
-`python -m tests.integers.test_speck FILE`.
+Membranes have no upper bound there: networks that come beyond that of 16 bits are drawn again. `<number>/<name>` are
+the input `x`, what a layer is given (`0/w`, `0/b`, in the layout of snnjax), its integers, and its spikes and membranes
+after each step. `tests/integers/test_speck.py` compares them, and any such file with `python -m
+tests.integers.test_speck FILE`.
 """
 
 import sys

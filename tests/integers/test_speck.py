@@ -108,7 +108,8 @@ REFUSED = {
     "dilation": (net_of(conv(dilation=2)), f"{SQUARE} dilation (2, 2)"),
     "padding": (
         net_of(conv(strides=2, padding="same")),
-        f"{SQUARE} padding ((0, 1), (0, 1)) in `layer_0/connection/conv2d_0`. Use conv2d(8, 3, padding=1), for instance.",
+        f"{SQUARE} padding ((0, 1), (0, 1)) in `layer_0/connection/conv2d_0`. "
+        "Use conv2d(8, 3, padding=1), for instance.",
     ),
     "transposed": (
         net_of(snnjax.layer(blocks.conv2d_transpose(4, 2), NEURON)),
@@ -116,7 +117,8 @@ REFUSED = {
     ),
     "maxima": (
         net_of(conv(snnjax.max_pool(2))),
-        f"{POOLS} max_pool of window 2, strides None and padding None in `layer_0/connection/max_pool_0`. Use sum_pool(2), for instance.",
+        f"{POOLS} max_pool of window 2, strides None and padding None in `layer_0/connection/max_pool_0`. "
+        "Use sum_pool(2), for instance.",
     ),
     "overlaps": (net_of(conv(snnjax.sum_pool(3, strides=2))), f"{POOLS} sum_pool of window"),
     "leak": (
