@@ -76,10 +76,11 @@ def scan_neurons(
     if not chip.each_source:
         return plain
     again = functools.partial(_scan, chip, layer, start, arriving, in_order=True)
-    before = jnp.concatenate([start[0].current[None], plain[1].current[:-1]])
-    way = jnp.abs(before) + _reach(layer.weights, layer.shift, arriving.spikes)
+    held = jnp.max(jnp.abs(plain[1].current), axis=(1, 3), initial=0)
+    before = jnp.concatenate([jnp.max(jnp.abs(start[0].current), axis=(0, 2), initial=0)[None], held[:-1]])
+    way = before + _reach(layer.weights, layer.shift, arriving.spikes)
     if layer.recurrent is not None and start[1] is not None:
-        fired = jnp.concatenate([start[1][None].astype(jnp.int32), plain[1].spikes[:-1]])
+        fired = jnp.concatenate([start[1][None], plain[1].spikes[:-1].astype(jnp.float32)])
         way += _reach(layer.recurrent, layer.recurrent_shift, fired)
     return jax.lax.cond(jnp.any(way > chip.bounds[1]), again, lambda: plain)
 
@@ -116,10 +117,10 @@ def _feedback(layer: IntegerLayer, fired: Float[Array, "batch neurons"]) -> Arra
     return drive_of(layer.recurrent, layer.recurrent_shift, fired)
 
 
-def _reach(weights: Array, shift: ArrayLike, spikes: Array) -> Int32[Array, "time synapses batch neurons"]:
-    """How far the spikes of a step could move a current on the way, at most."""
-    most = jnp.max(jnp.abs(weights.astype(jnp.int32)), axis=1, initial=0) << jnp.asarray(shift)
-    return jnp.sum(spikes, axis=-1).astype(jnp.int32)[:, None, :, None] * most[None, :, None]
+def _reach(weights: Array, shift: ArrayLike, spikes: Array) -> Int32[Array, "time batch"]:
+    """How far the spikes of a step could move any current on the way, at most."""
+    most = jnp.max(jnp.abs(weights.astype(jnp.int32)), initial=0) << jnp.asarray(shift)
+    return jnp.sum(spikes, axis=-1).astype(jnp.int32) * most
 
 
 def _in_order(
