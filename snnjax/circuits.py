@@ -18,6 +18,10 @@ from snnjax._delayed_synapses import DelayedSynapses, blocks_for
 from snnjax._synapses import check_known_key, check_probability
 from snnjax._types import Unchecked
 from snnjax.ops._random import key_words
+from snnjax.ops._simulation.cells import Cells as Cells
+from snnjax.ops._simulation.input import SpikeTrains as SpikeTrains
+from snnjax.ops._simulation.records import Record as Record
+from snnjax.ops._simulation.records import Recording as Recording
 from snnjax.ops._simulation.records import step_length
 from snnjax.ops._tables.connect import Operands
 from snnjax.ops.connect import DISTINCT, IN_DEGREE, ONE_TO_ONE, UNIFORM, Static, connect
