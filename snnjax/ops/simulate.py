@@ -159,7 +159,7 @@ def simulate(
     capacity = check_integer(_OP, "capacity", capacity, 0)
     check_network(neurons, synapses)
     check_state(neurons, synapses, state)
-    sources = (poisson,) if isinstance(poisson, PoissonInput) else tuple(poisson or ())
+    sources = tuple(poisson) if isinstance(poisson, list | tuple) else (poisson,)
     given = _Input(currents, None if noise is None else jnp.asarray(noise), sources, spikes)
     check_input(neurons, synapses.num_neurons, steps, given, key)
     check_plasticity(synapses, state, stdp, short_term, modulation, steps)

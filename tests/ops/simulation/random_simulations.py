@@ -189,7 +189,9 @@ def draw(form: Form, rng: np.random.Generator) -> Drawn:
 def compiled(form: Form):
     """`simulate`, with lists and potentials of all neurons; the kernel where it supports the form."""
     half = range(0, form.size, 2)
-    record = Record.of(np.arange(form.size), means=[slice(0, form.size), half], every=form.every, received=True)
+    record = Record.of(
+        np.arange(form.size), means=[slice(0, form.size), half], every=form.every, received=True
+    )
     options = {"steps": form.steps, "capacity": form.size, "record": record}
     return jax.jit(functools.partial(simulate, **options))
 
