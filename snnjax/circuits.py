@@ -238,10 +238,10 @@ class Populations:
         if isinstance(model, SynapticLIF):
             own, expected = (model.num_receptors, model.dt), (self.receptors, self.dt)
             if own[0] != expected[0] or not math.isclose(own[1], expected[1], rel_tol=1e-6):
-                numbers, actual = (f"{receptors} and {step:g} ms" for receptors, step in (expected, own))
+                numbers, actual = (f"{receptors} and {step:g}" for receptors, step in (expected, own))
                 hint = "Make both alike"
                 fail(
-                    f"{op}: `{argument}` must have the receptors and steps of all, {numbers}, got {actual}. {hint}."
+                    f"{op}: `{argument}` must have `receptors` and `dt` of the populations, {numbers}, got {actual}. {hint}."
                 )
             return None, model
         params: Params = None
