@@ -241,7 +241,8 @@ class Populations:
                 numbers, actual = (f"{receptors} and {step:g}" for receptors, step in (expected, own))
                 hint = "Make both alike"
                 fail(
-                    f"{op}: `{argument}` must have `receptors` and `dt` of the populations, {numbers}, got {actual}. {hint}."
+                    f"{op}: `{argument}` must have `receptors` and `dt` of the populations, {numbers}, got {actual}. "
+                    f"{hint}."
                 )
             return None, model
         params: Params = None
