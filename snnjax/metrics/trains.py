@@ -113,6 +113,8 @@ def _check(op: str, trains: Unchecked, populations: Unchecked) -> None:
     if not isinstance(trains, SpikeTrains):
         hint = "Call circuits.SpikeTrains.listed"
         fail(f"{op}: `trains` must be SpikeTrains, got {type_words(trains)}. {hint}.")
-    if not isinstance(populations, Mapping) or not all(isinstance(own, slice) for own in populations.values()):
+    if not isinstance(populations, Mapping) or not all(
+        isinstance(own, slice) for own in populations.values()
+    ):
         hint = "Pass circuits.Populations.slices"
         fail(f"{op}: `populations` must be slices by name, got {type_words(populations)}. {hint}.")

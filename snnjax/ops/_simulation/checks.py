@@ -39,8 +39,8 @@ _SAME_STEP = 1e-6  # relative: a length of a step may have been rounded to float
 
 def check_neurons(op: str, neurons: Unchecked) -> None:
     if not isinstance(neurons, SynapticLIF | Cells):
-        hint = "Make them with snnjax.neurons.cuba_lif or coba_lif"
-        fail(f"{op}: `neurons` must be a SynapticLIF, got {type_words(neurons)}. {hint}.")
+        hint = "Make them with neurons.cuba_lif, neurons.coba_lif or circuits.Populations.cells"
+        fail(f"{op}: `neurons` must be a SynapticLIF or Cells, got {type_words(neurons)}. {hint}.")
 
 
 def check_cells(op: str, neurons: Cells, v: Unchecked) -> None:

@@ -9,7 +9,16 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from snnjax._arguments import explained
-from snnjax._check import check_integer, check_integers, check_within, concrete, fail, plural, short_repr
+from snnjax._check import (
+    check_integer,
+    check_integers,
+    check_real_array,
+    check_within,
+    concrete,
+    fail,
+    plural,
+    short_repr,
+)
 from snnjax._sparse_spikes import SparseSpikes
 from snnjax._types import Unchecked
 from snnjax.ops._simulation.records import constants, known, step_length
@@ -79,7 +88,8 @@ class PoissonInput:
         if concrete(rate) is None:
             if peak is None:
                 fail(f"{op}: `peak` must be given with a traced rate, got None. Pass the highest rate in Hz.")
-            mean = jnp.atleast_1d(rate) * (step / _MS_PER_S)
+            check_real_array(op, "rate", rate)
+            mean = jnp.atleast_1d(rate).astype(weights.dtype) * (step / _MS_PER_S)
             most = _means(op, "peak", known(op, "peak", peak) * step / _MS_PER_S)
             limits = _traced_limits(mean, _limits(most).shape[1])
             fits = jnp.all((mean >= 0) & (mean <= most[0]))
@@ -120,7 +130,7 @@ def _limits(mean: np.ndarray) -> Array:
 
 def _traced_limits(mean: Array, levels: int) -> Array:
     """The same of traced means: of so many or more events the words are counted from the end, where few are."""
-    count = jnp.arange(1, levels + 1, dtype=mean.dtype)[:, None]
+    count = jnp.arange(1, levels + 1, dtype=mean.dtype)[None, :, None]
     mean = jnp.atleast_2d(mean)[:, None, :]
     logarithm = count * jnp.log(jnp.maximum(mean, jnp.finfo(mean.dtype).tiny)) - mean
     terms = jnp.where(mean > 0, jnp.exp(logarithm - jax.scipy.special.gammaln(count + 1)), 0)

@@ -41,8 +41,10 @@ def sort(**changed):
 
 
 REFUSED = {
-    "simulate: `neurons` must be a SynapticLIF, got a Neuron. "
-    "Make them with snnjax.neurons.cuba_lif or coba_lif.": lambda: call(neurons=neurons.lif()),
+    "simulate: `neurons` must be a SynapticLIF or Cells, got a Neuron. "
+    "Make them with neurons.cuba_lif, neurons.coba_lif or circuits.Populations.cells.": lambda: call(
+        neurons=neurons.lif()
+    ),
     "simulate: `synapses` must be DelayedSynapses, got None. Make them with DelayedSynapses.of.": lambda: (
         call(synapses=None)
     ),

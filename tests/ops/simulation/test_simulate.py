@@ -22,7 +22,7 @@ from snnjax import (
     simulation_state,
 )
 from snnjax._types import State
-from snnjax.circuits import Record
+from snnjax.circuits import Record, SpikeTrains
 from snnjax.plasticity import STDP, ShortTerm, ShortTermState, STDPTraces
 from tests.numbers import dyadic, halves
 from tests.ops.common import jit
@@ -232,6 +232,11 @@ def test_kernel_equals_the_reference_with_conductances(shared: bool) -> None:
 def test_pieces_equal_the_whole(implementation: str) -> None:
     given, options = plastic_network(3, 33, 2, shared=True)
     options = options | {"implementation": implementation, "capacity": 40, "currents": None}
+    eligibility = dyadic(np.random.default_rng(0), -4, 4, given[1].num_synapses)
+    state = given[2]._replace(traces=given[2].traces._replace(eligibility=eligibility))
+    given = given[0], given[1], state, given[3]
+    options |= {"stdp": options["stdp"]._replace(eligibility=0.5), "modulation": 0.5}
+    options |= {"noise": 0.5, "spikes": SpikeTrains.of([9.0, 14.0], [0, 1], dt=1.0)}
     out, state = run(*given, **options, steps=STEPS)
     parts = []
     synapses, piece = given[1:3]
