@@ -232,11 +232,11 @@ class Populations:
         return Cells(params, models_of, tuple(self.sizes.values()), self.receptors, self.dt)
 
     def _part(
-        self, op: str, argument: str, model: Unchecked, size: int, key: Array
+        self, op: str, argument: str, given: CellModel, size: int, key: Array
     ) -> tuple[Neuron | None, Params]:
         """A model, None for leaky neurons, and its params."""
-        if isinstance(model, SynapticLIF):
-            own, expected = (model.num_receptors, model.dt), (self.receptors, self.dt)
+        if isinstance(given, SynapticLIF):
+            own, expected = (given.num_receptors, given.dt), (self.receptors, self.dt)
             if own[0] != expected[0] or not math.isclose(own[1], expected[1], rel_tol=1e-6):
                 numbers, actual = (f"{receptors} and {step:g}" for receptors, step in (expected, own))
                 hint = "Make both alike"
@@ -244,10 +244,8 @@ class Populations:
                     f"{op}: `{argument}` must have `receptors` and `dt` of the populations, {numbers}, got {actual}. "
                     f"{hint}."
                 )
-            return None, model
-        params: Params = None
-        if isinstance(model, tuple) and len(model) == 2:
-            model, params = model
+            return None, given
+        model, params = given if isinstance(given, tuple) else (given, None)
         check_spiking(op, model)
         if model.is_graded:
             hint = "Choose one whose spikes are 0 and 1"

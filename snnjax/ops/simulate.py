@@ -159,7 +159,7 @@ def simulate(
     capacity = check_integer(_OP, "capacity", capacity, 0)
     check_network(neurons, synapses)
     check_state(neurons, synapses, state)
-    sources = tuple(poisson) if isinstance(poisson, list | tuple) else (poisson,)
+    sources: Any = tuple(poisson) if isinstance(poisson, list | tuple) else (poisson,)
     given = _Input(currents, None if noise is None else jnp.asarray(noise), sources, spikes)
     check_input(neurons, synapses.num_neurons, steps, given, key)
     check_plasticity(synapses, state, stdp, short_term, modulation, steps)
@@ -290,6 +290,7 @@ def _operands(
     own, gain = _collecting(neurons, count, dtype), jnp.ones(1, dtype)
     if isinstance(neurons, SynapticLIF):
         of = constants_of(neurons, count, dtype)
+        assert state.received is not None and state.remaining is not None
         lif = _relative(state, of.rest, dtype), state.received.astype(dtype), as_int32(state.remaining)
         own = dict(zip(("v", "received", "remaining"), lif, strict=True)) | of._asdict()
         gain, _ = own.pop("gain"), own.pop("rest")

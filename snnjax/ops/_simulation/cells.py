@@ -14,7 +14,7 @@ from snnjax._check import fail, short_repr
 from snnjax._types import Params, State
 from snnjax.ops._glif_step import align
 from snnjax.ops._simulation.records import SynapticLIF, constant
-from snnjax.ops._simulation.reference import LIFState, lif_step
+from snnjax.ops._simulation.reference import LIFState, leaky_step
 
 
 @runtime_checkable
@@ -153,4 +153,4 @@ def _lif(
 ) -> tuple[LIFState, Array]:
     """A step of leaky neurons."""
     own = constants_of(neurons, state.v.shape[0], state.v.dtype)
-    return lif_step(own, neurons.has_conductances, state, arrived, own.gain * current, given)
+    return leaky_step(own, neurons.has_conductances, state, arrived, own.gain * current, given)

@@ -212,7 +212,7 @@ class SpikeTrains:
         """
         op = "SpikeTrains.listed"
         ids, dropped = concrete(spikes.ids), concrete(spikes.num_dropped)
-        if ids is None or ids.ndim != 2:
+        if ids is None or dropped is None or ids.ndim != 2:
             hint = "Pass SimulationOutput.spikes outside of jit"
             fail(f"{op}: `spikes` must be known lists of steps, got {short_repr(spikes.ids)}. {hint}.")
         lost = int(np.sum(dropped))

@@ -109,7 +109,7 @@ class LIFState(NamedTuple):
     remaining: Array
 
 
-def lif_step(
+def leaky_step(
     constants: PyTree,
     has_conductances: bool,
     state: LIFState,
@@ -173,7 +173,7 @@ class Engine(NamedTuple):
 def reference(operands: Operands, static: Static) -> Results:
     """The jnp reference: a scan, each step of which looks at all synapses."""
     engine = Engine(
-        lambda cells, *inputs: lif_step(operands, static.has_conductances, cells, *inputs),
+        lambda cells, *inputs: leaky_step(operands, static.has_conductances, cells, *inputs),
         lambda cells: cells.v,
         lambda cells: cells.received,
     )
@@ -189,7 +189,7 @@ def scanned(operands: Operands, static: Static, cells: State, engine: Engine) ->
     stored = operands.words, operands.weights, operands.segments, operands.ends
     synapses = DelayedSynapses(*stored, receptors * neurons, operands.sent.shape[0])
     arrivals = _Arrivals.of(synapses) if engine.deliver is None else None
-    weights = upcast(synapses.weights()) if engine.deliver is None else None
+    weights = upcast(synapses.weights()) if engine.deliver is None else jnp.zeros(0)
     plasticity = _Plasticity.of(operands, arrivals)
 
     def step(carry: PyTree, number: Array) -> tuple[Any, tuple[Array, Array, Any]]:
@@ -296,6 +296,7 @@ class _Plasticity(NamedTuple):
     def strength(self, states: State, weights: Array) -> Array:
         """What a spike that arrives now sends through each synapse."""
         stdp, short = states
+        assert self.arrivals is not None
         weights = weights if stdp is None else stdp.weights
         return weights if short is None else weights * self.arrivals.at(short.released)
 
@@ -303,6 +304,7 @@ class _Plasticity(NamedTuple):
         """The states after a step."""
         stdp, short = states
         if stdp is not None:
+            assert self.arrivals is not None and arrives is not None
             decay, neurons = self.stdp.decay, spikes.shape[0]
             after, receivers = decay[1] * stdp.after, self.arrivals.targets % max(neurons, 1)
             found = self.arrivals.at(stdp.before), jnp.take(after, receivers)

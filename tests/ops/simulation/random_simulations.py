@@ -133,6 +133,22 @@ def constants(form: Form, rng: np.random.Generator, width: int) -> dict[str, Any
     return cells
 
 
+def given_to(form: Form, rng: np.random.Generator, width: int):
+    """Currents, their shares, noise, spikes, the events of both sources a step, and the factor of learning."""
+    size, steps, of = form.size, form.steps, functools.partial(uniform, rng)
+    rates = np.where(rng.random(size) < 0.3, 0.0, of(0, form.poisson, size))
+    rates[0] = form.poisson  # so that every draw has as many limits
+    rising = np.where(rng.random((steps, width)) < 0.3, 0.0, of(0, 2, steps, width))
+    rising[-1, 0] = 2.0
+    yield of(0, 12, steps, form.courses or width) if form.has_currents or form.courses else None
+    yield of(0, 1, form.courses, width) if form.courses else None
+    yield of(0, 9, width) if form.noise else None
+    yield rng.random((steps, size)) < 0.1 if form.given else None
+    yield rates if form.poisson else None
+    yield rising if form.second else None
+    yield of(-1, 2, steps) if size % 2 else of(0, 1, 1)
+
+
 def draw(form: Form, rng: np.random.Generator) -> Drawn:
     """A network whose numbers are those of float32; some of its targets are out of range."""
     size, most = form.size, form.receptors * form.size
@@ -153,14 +169,6 @@ def draw(form: Form, rng: np.random.Generator) -> Drawn:
         "remaining": rng.integers(0, 3, size),
         "sent": rng.random((form.max_delay, size)) < 0.2,
     }
-    rates = None
-    if form.poisson:
-        rates = np.where(rng.random(size) < 0.3, 0.0, of(0, form.poisson, size))
-        rates[0] = form.poisson  # so that every draw has as many limits
-    currents = of(0, 12, form.steps, form.courses or width) if form.has_currents or form.courses else None
-    rising = np.where(rng.random((form.steps, width)) < 0.3, 0.0, of(0, 2, form.steps, width))
-    rising[-1, 0] = 2.0
-    factor = of(-1, 2, form.steps) if size % 2 else of(0, 1, 1)
     return Drawn(
         cells,
         np.sort(rng.integers(0, size, form.synapses)),
@@ -169,13 +177,7 @@ def draw(form: Form, rng: np.random.Generator) -> Drawn:
         of(0.005, 0.03, most),
         rng.integers(1, longest + 1, form.synapses),
         state,
-        currents,
-        of(0, 1, form.courses, width) if form.courses else None,
-        of(0, 9, width) if form.noise else None,
-        rng.random((form.steps, size)) < 0.1 if form.given else None,
-        rates,
-        rising if form.second else None,
-        factor,
+        *given_to(form, rng, width),
         float(of(0, 1)),
         rng.integers(0, 2**32, 2, dtype=np.uint32),
         (float(of(5, 30)), float(of(5, 30))),
@@ -218,7 +220,13 @@ def run(form: Form, drawn: Drawn):
     state = state._replace(
         **{name: jnp.asarray(own, kinds.get(name, form.dtype)) for name, own in given.items()}
     )
-    options: dict[str, Any] = {}
+    key = jax.random.wrap_key_data(drawn.key)
+    return compiled(form)(cells, delayed, state, key, **input_of(form, drawn), **rules_of(form, drawn))
+
+
+def input_of(form: Form, drawn: Drawn) -> dict[str, Any]:
+    """What neurons are given, as options of `simulate`."""
+    options: dict[str, Any] = {"poisson": list(sources(form, drawn))}
     if drawn.currents is not None:
         options["currents"] = jnp.asarray(drawn.currents, form.dtype)
     if drawn.shares is not None:
@@ -228,18 +236,24 @@ def run(form: Form, drawn: Drawn):
     if drawn.given is not None:
         steps, ids = np.nonzero(drawn.given)
         options["spikes"] = SpikeTrains.of((steps + 1) * form.dt, ids, dt=form.dt)
-    options["poisson"] = list(sources(form, drawn))
+    return options
+
+
+def rules_of(form: Form, drawn: Drawn) -> dict[str, Any]:
+    """How synapses change, likewise."""
+    options: dict[str, Any] = {}
     if form.modulated:
         options["modulation"] = jnp.asarray(drawn.modulation, form.dtype)
     if form.stdp:
         decay = tuple(float(np.exp(-form.dt / tau)) for tau in drawn.taus)
         bounds = (0.0, BOUNDS[1]) if form.has_conductances else BOUNDS
         plastic = jnp.asarray(drawn.plastic[in_order(form, drawn)])
-        options["stdp"] = STDP(decay, (0.1, 0.12), bounds, plastic, KEPT if later else None)
+        kept = KEPT if form.modulated == "later" else None
+        options["stdp"] = STDP(decay, (0.1, 0.12), bounds, plastic, kept)
     if form.short_term:
         use, *both = (jnp.asarray(each, form.dtype) for each in (drawn.use, *drawn.recovery))
         options["short_term"] = ShortTerm(use, tuple(both))
-    return compiled(form)(cells, delayed, state, jax.random.wrap_key_data(drawn.key), **options)
+    return options
 
 
 def sources(form: Form, drawn: Drawn):
