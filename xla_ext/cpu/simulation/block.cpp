@@ -6,8 +6,8 @@
 namespace snnjax::simulate {
 namespace {
 
-constexpr float kMostSteps = 1 << 24;  // that a float counts
-constexpr Index kShortRun = 64;        // neurons: of shorter runs, on average, constants are read one by one
+constexpr float kMostSteps = 1 << 24;         // that a float counts
+constexpr Index kShortRun = 64;               // neurons: of shorter runs, on average, constants are read one by one
 constexpr std::uint32_t kNoise = UINT32_MAX;  // the use of random words that is not the number of a source
 
 }  // namespace
@@ -128,10 +128,10 @@ void Block::write(const From* from, To* to, Index rows) const {
 
 void Block::makeSources() {
   for (const auto& from : shared_.from.poisson) {
-    sources_.push_back({{shared_, number_, from.limits.at<std::int32_t>(shared_.group), from.limits.length(1),
-                         from.limits.length(2)},
-                        constant(from.weights),
-                        from.receptor.at<std::int32_t>(shared_.group)[0]});
+    sources_.push_back(
+        {{shared_, number_, from.limits.at<std::int32_t>(shared_.group), from.limits.length(1), from.limits.length(2)},
+         constant(from.weights),
+         from.receptor.at<std::int32_t>(shared_.group)[0]});
   }
 }
 
@@ -325,14 +325,15 @@ Words Block::wordsOf(Index t, std::uint32_t use) const {
 }
 
 void Block::draw(Index t) {
+  if (sources_.empty()) return;
   std::vector<Words> words(sources_.size());
   for (std::size_t k = 0; k < sources_.size(); ++k) {
     words[k] = wordsOf(t, static_cast<std::uint32_t>(k));
     const Operand& limits = shared_.from.poisson[k].limits;
     if (limits.length(0) == 1) continue;
     const Index length = limits.length(2);
-    sources_[k].limits.read(shared_, number_,
-                            limits.at<std::int32_t>(shared_.group) + t * limits.length(1) * length, length);
+    sources_[k].limits.read(shared_, number_, limits.at<std::int32_t>(shared_.group) + t * limits.length(1) * length,
+                            length);
   }
   for (Run& run : runs_) {
     for (Draw& draw : run.draws) {

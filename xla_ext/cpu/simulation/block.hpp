@@ -13,7 +13,7 @@
 namespace snnjax::simulate {
 
 constexpr Index kMostSources = 1024;  // of random input
-constexpr Index kPair = 2;  // of numbers of a rule, or of a key
+constexpr Index kPair = 2;            // of numbers of a rule, or of a key
 
 // Static values of a call.
 struct Static : NoLayers {

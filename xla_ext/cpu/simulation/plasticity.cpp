@@ -78,7 +78,8 @@ void SpikeTimingPlasticity::step(Index step, const std::vector<Segment>& arrived
       const Index place = synapses_.place(s);
       if (place >= targets_ || !changes(s)) continue;
       const Index receiver = place % stride_;
-      change(step, s, (fires_[static_cast<std::size_t>(receiver)] ? stronger : 0.0F) - rule_.rates[1] * after_[receiver]);
+      change(step, s,
+             (fires_[static_cast<std::size_t>(receiver)] ? stronger : 0.0F) - rule_.rates[1] * after_[receiver]);
     }
   }
   for (const std::uint32_t j : spikes) {

@@ -43,12 +43,12 @@ class Modulation {
 class SpikeTimingPlasticity {
  public:
   struct Rule {
-    std::array<float, 2> decay;   // of both traces in a step
-    std::array<float, 2> rates;   // of strengthening, of weakening
-    Bounds bounds;                // of weights that change
+    std::array<float, 2> decay;  // of both traces in a step
+    std::array<float, 2> rates;  // of strengthening, of weakening
+    Bounds bounds;               // of weights that change
     const Modulation* third = nullptr;
-    float keep = 0.0F;             // of eligibility in a step
-    float* eligibility = nullptr;  // of each synapse; nullptr: none
+    float keep = 0.0F;              // of eligibility in a step
+    float* eligibility = nullptr;   // of each synapse; nullptr: none
     std::int32_t* known = nullptr;  // the step behind which a synapse has its weight and eligibility
   };
 
