@@ -15,9 +15,9 @@ from tests.errors.refusals import refusals
 from tests.numbers import dyadic
 from tests.ops.common import jit
 from tests.ops.simulation.test_simulate import (
+    IMPLEMENTATIONS,
     KEY,
     STEPS,
-    each_implementation,
     plastic_network,
     random_network,
     run,
@@ -26,8 +26,7 @@ from tests.ops.simulation.test_simulate import (
 PEOPLE = circuits.Populations({"E": 60, "I": 20}, dt=1.0)
 
 
-@each_implementation
-def test_leaky_neurons_in_numpy_are_those_of_the_kernel(implementation: str) -> None:
+def test_leaky_neurons_in_numpy_are_those_of_the_kernel() -> None:
     """With all kinds of input, and with plasticity: the same spikes; numbers to rounding of 8 steps."""
     for seed, make in ((2, random_network), (2, plastic_network)):
         (cells, synapses, state, key), options = make(seed, 33, 2, shared=True)
@@ -35,7 +34,10 @@ def test_leaky_neurons_in_numpy_are_those_of_the_kernel(implementation: str) -> 
         rising = PoissonInput.of(rate=np.linspace(0, 900, STEPS)[:, None], weight=0.25, dt=1.0, receptor=1)
         options |= {"poisson": [options["poisson"], rising], "spikes": SpikeTrains.of([2, 5], [3, 7], dt=1.0)}
         options |= {"currents": (dyadic(rng, 0, 16, STEPS, 2), dyadic(rng, 0, 2, 2, 33))}
-        options |= {"record": Record.of([4], means=[slice(0, 32)], every=2), "implementation": implementation}
+        options |= {
+            "record": Record.of([4], means=[slice(0, 32)], every=2),
+            "implementation": IMPLEMENTATIONS[-1],
+        }
         expected, after = run(cells, synapses, state, key, **options, steps=STEPS, capacity=33)
         own = circuits.Populations({"all": 33}, dt=1.0, receptors=2).cells({"all": cells})
         lif = LIFState(state.v - cells.rest, state.received, state.remaining)
@@ -71,8 +73,7 @@ def izhikevich_in_numpy(weights: np.ndarray, delays: np.ndarray, currents: np.nd
     return spikes
 
 
-@each_implementation
-def test_izhikevich_network_is_that_of_the_paper(implementation: str) -> None:
+def test_izhikevich_network_is_that_of_the_paper() -> None:
     """80 steps in float32 beside float64: nearly all spikes, in the same steps; and pieces are the whole."""
     rng = np.random.default_rng(0)
     weights = np.where(rng.random((80, 80)) < 0.2, rng.uniform(0, 6, (80, 80)), 0.0).astype(np.float32)
@@ -85,7 +86,7 @@ def test_izhikevich_network_is_that_of_the_paper(implementation: str) -> None:
     models = {"E": neurons.izhikevich(), "I": neurons.izhikevich("fast_spiking")}
     cells = PEOPLE.cells(models)
     state = simulation_state(cells, synapses)
-    options: dict[str, Any] = {"capacity": 80, "implementation": implementation}
+    options: dict[str, Any] = {"capacity": 80, "implementation": IMPLEMENTATIONS[-1]}
     record = Record.of(means=list(PEOPLE.slices.values()))
     out, end = run(cells, synapses, state, currents=jnp.asarray(currents), steps=80, record=record, **options)
     trains = SpikeTrains.listed(out.spikes, dt=1.0)
