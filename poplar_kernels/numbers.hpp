@@ -159,6 +159,10 @@ inline bool anyAbove(float2 v, float2 bound) {
   return (above[0] | above[1]) != 0;
 }
 
+inline float2 chosen(Mask where, float2 x, float2 otherwise) {
+  return bitsOf<float2>((where & bitsOf<Mask>(x)) | (~where & bitsOf<Mask>(otherwise)));
+}
+inline float2 smaller(float2 a, float2 b) { return float2{b[0] < a[0] ? b[0] : a[0], b[1] < a[1] ? b[1] : a[1]}; }
 inline float2 larger(float2 a, float2 b) { return float2{a[0] < b[0] ? b[0] : a[0], a[1] < b[1] ? b[1] : a[1]}; }
 inline float2 absolute(float2 x) { return float2{absolute(x[0]), absolute(x[1])}; }
 inline float2 exponential(float2 x) { return float2{exponential(x[0]), exponential(x[1])}; }

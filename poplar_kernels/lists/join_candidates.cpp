@@ -52,7 +52,14 @@ class CutCandidates : public poplar::MultiVertex {
         }
         return above;
       };
-      return findCut(found, stay, extremesOf(forEach), countAbove, forEach);
+      const auto next = [&](float bound, bool above) {
+        float nearest = above ? __builtin_inff() : -__builtin_inff();
+        forEach([&](float v, unsigned) {
+          if (above ? v > bound && v < nearest : v < bound && v > nearest) nearest = v;
+        });
+        return nearest;
+      };
+      return findCut(found, stay, extremesOf(forEach), countAbove, next, forEach);
     }
     alignas(8) float v[kMostGathered];
     unsigned gathered = 0;
@@ -61,7 +68,11 @@ class CutCandidates : public poplar::MultiVertex {
       extremes.add(membrane);
       v[gathered++] = membrane;
     });
-    return findCut(found, stay, extremes, [&](float bound) { return numAbove(v, gathered, true, bound); }, forEach);
+    const auto countAbove = [&](float bound) { return numAbove(v, gathered, true, bound); };
+    const auto next = [&](float bound, bool above) {
+      return above ? nextBeyond<true>(v, gathered, bound) : nextBeyond<false>(v, gathered, bound);
+    };
+    return findCut(found, stay, extremes, countAbove, next, forEach);
   }
 
  private:

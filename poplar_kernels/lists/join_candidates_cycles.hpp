@@ -29,20 +29,25 @@ constexpr Slots kPart = 10, kGathered = 3, kCompared = 5;
 // three find a bundle. Around such a pass: the next bound 6, the tests of what it gave 6, a pair that is left over 4,
 // sums 2.
 constexpr Slots kFourAbove = 7, kPass = 18;
+// The next one beyond a bound: of four neighbours two loads, the branch; two comparisons, choices of three instructions
+// and minima, of which two find a bundle. Around it: the bound 4, both lanes 5, pointers and the loop 4.
+constexpr Slots kFourBeyond = 11, kWalk = 13;
 // Of both kinds: what stays 5; own part, tests, the count and its store 10. The first worker: both cuts 4, their
 // addresses 4, spikes and dropped ones 5.
 constexpr Slots kKinds = 5 + 2 * 10, kCuts = 13;
 // The search for the cut of `candidates`. Gathered ones are stored first, and the search then does not touch the parts.
 struct ListSearch {
-  Slots candidates, counts, tie_passes, ties;
+  Slots candidates, counts, walks, tie_passes, ties;
   bool gathered;
 };
 
 constexpr Slots searchLists(ListSearch search) {
   const Slots parts = kShares * kPart, count = search.candidates / 4 * kFourAbove;
+  const Slots walk =
+      kWalk + (search.gathered ? search.candidates / 4 * kFourBeyond : parts + search.candidates * kCompared);
   const Slots tie_pass = kPass + parts + search.candidates * kCompared + search.ties * kHashed;
   return parts + search.candidates * kGathered + search.counts * (kPass + (search.gathered ? 0 : parts) + count) +
-         search.tie_passes * tie_pass;
+         search.walks * walk + search.tie_passes * tie_pass;
 }
 
 // JoinCandidates. A run: its count, the next slot, whether it is own 4, the loop 2. One that is copied: its part, cut
@@ -68,7 +73,7 @@ std::uint64_t workerCycles(const CutCandidates<Id>& vertex, unsigned worker) {
     const auto kind = [&](bool spikes, unsigned all, unsigned staying) -> Slots {
       if (staying == 0 || staying == all) return 0;
       const Cut cut = vertex.cutOf(row, spikes, all, staying);
-      return searchLists({all, cut.counts, cut.tie_passes, cut.ties, all <= vertex.kMostGathered}) +
+      return searchLists({all, cut.counts, cut.walks, cut.tie_passes, cut.ties, all <= vertex.kMostGathered}) +
              vertex.parts().of(row, worker).count(spikes) * kCompared;
     };
     slots += kShares * kPart + kKinds + (worker == 0 ? kCuts : 0) + kind(true, found.spikes, stay.spikes) +

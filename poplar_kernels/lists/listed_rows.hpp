@@ -17,6 +17,17 @@ struct ListedRows {
   T* row(Id id) const {
     return data + rowOf(id, num_rows) * columns;
   }
+  ListedRows ofPairs() const { return {data, num_rows, 2}; }
+};
+
+// Rows named by ids that a codelet of the same pass made: none is out of range.
+template <class T>
+struct MadeRows {
+  T* data;
+  unsigned columns;
+
+  T* row(unsigned id) const { return data + id * columns; }
+  MadeRows ofPairs() const { return {data, 2}; }
 };
 
 // A value for each listed id, or 1 for all.
@@ -33,8 +44,8 @@ struct Values {
 };
 
 // use(column, numbers, sum_k values[k] * rows[ids[k], column ...]) for kBlocks neighbouring N of columns from `first`.
-template <class N, unsigned kBlocks, class W, class Id, class V, class Use>
-inline void sumBlock(ListedRows<W> rows, const Id* ids, unsigned count, V values, unsigned first, Use&& use) {
+template <class N, unsigned kBlocks, class Rows, class Id, class V, class Use>
+inline void sumBlock(Rows rows, const Id* ids, unsigned count, V values, unsigned first, Use&& use) {
   using Of = Numbers<N>;
   N sums[kBlocks];
   for (unsigned i = 0; i < kBlocks; ++i) sums[i] = Of::fill(0.0f);
@@ -86,11 +97,11 @@ inline void forEachBlock(unsigned columns, Use&& use) {
 }
 
 // The same for all columns. Each column is summed in the order of the list, so both forms give the same bits.
-template <class W, class Id, class V, class Use>
-inline void sumListedRows(ListedRows<W> rows, const Id* ids, unsigned count, V values, Use&& use) {
+template <class Rows, class Id, class V, class Use>
+inline void sumListedRows(Rows rows, const Id* ids, unsigned count, V values, Use&& use) {
 #if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
   if (rows.columns == 2) {  // the row's address is its id: no multiplication
-    return sumBlock<float2, 1>(ListedRows<W>{rows.data, rows.num_rows, 2}, ids, count, values, 0, use);
+    return sumBlock<float2, 1>(rows.ofPairs(), ids, count, values, 0, use);
   }
 #endif
   forEachBlock(rows.columns, [&](unsigned column, auto block) {
@@ -120,19 +131,19 @@ struct Marks {
 
 // The same as sumListedRows, of marked rows.
 template <class N, unsigned kBlocks, class Use>
-inline void sumMarkedBlock(ListedRows<const float> rows, const Marks& marks, unsigned column, Use&& use) {
+inline void sumMarkedBlock(MadeRows<const float> rows, const Marks& marks, unsigned column, Use&& use) {
   using Of = Numbers<N>;
   N sums[kBlocks];
   for (unsigned i = 0; i < kBlocks; ++i) sums[i] = Of::fill(0.0f);
   marks.forEach([&](unsigned id) {
-    const auto* row = rows.data + id * rows.columns + column;
+    const auto* row = rows.row(id) + column;
     for (unsigned i = 0; i < kBlocks; ++i) sums[i] += Of::load(row + i * Of::kCount);
   });
   for (unsigned i = 0; i < kBlocks; ++i) use(column + i * Of::kCount, Of{}, sums[i]);
 }
 
 template <class Use>
-inline void sumMarkedRows(ListedRows<const float> rows, const Marks& marks, Use&& use) {
+inline void sumMarkedRows(MadeRows<const float> rows, const Marks& marks, Use&& use) {
   forEachBlock(rows.columns, [&](unsigned column, auto block) {
     sumMarkedBlock<typename decltype(block)::Number, decltype(block)::kCount>(rows, marks, column, use);
   });

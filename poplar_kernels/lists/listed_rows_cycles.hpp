@@ -27,19 +27,19 @@ constexpr Blocks blocksOf(unsigned columns) {
 
 // Of so many ids of a turn and `pairs` pairs of columns: load and min of an id, the row's product, a load for each pair
 // with the sum of the pair before in the same bundle, the branch with the last sum. Halves need two aux instructions a
-// pair. With values besides: their load, the test for 0 and its branch, products (aux).
-constexpr Slots sumOfIds(Slots ids, Slots pairs, bool is_narrow, unsigned width, bool valued) {
-  const Slots main = ids * (2 + (is_narrow ? 0 : 1) + pairs + (valued ? 3 : 0)) + 1;
+// pair. With values besides: their load, the test for 0 and its branch, products (aux). Of MadeRows no min.
+constexpr Slots sumOfIds(Slots ids, Slots pairs, bool is_narrow, unsigned width, bool valued, bool are_made = false) {
+  const Slots main = ids * ((are_made ? 1 : 2) + (is_narrow ? 0 : 1) + pairs + (valued ? 3 : 0)) + 1;
   const Slots aux = ids * pairs * ((width < 4 ? 2U : 1U) + (valued ? 1U : 0U));
   return most(main, aux + 2);
 }
 
 // sumListedRows without what it does with the sums: two ids a turn, or one with its value. 5 a block: pointers, zeros,
 // the count and its test, and 2 for the test whether an id is left over.
-constexpr Slots sumListedRows(Slots count, unsigned columns, unsigned width, bool valued) {
+constexpr Slots sumListedRows(Slots count, unsigned columns, unsigned width, bool valued, bool are_made = false) {
   const Blocks blocks = blocksOf(columns);
   return blocks.sum([&](Slots pairs) {
-    const auto turn = [&](Slots ids) { return sumOfIds(ids, pairs, blocks.is_narrow, width, valued); };
+    const auto turn = [&](Slots ids) { return sumOfIds(ids, pairs, blocks.is_narrow, width, valued, are_made); };
     return valued ? 5 + count * turn(1) : 7 + count / 2 * turn(2) + count % 2 * turn(1);
   });
 }

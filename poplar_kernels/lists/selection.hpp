@@ -13,8 +13,9 @@ struct Cut {
   float bound;
   bool keeps_ties;
   unsigned last_hash;
-  // The cost of the search: passes that count membranes above a bound, passes over the ties, and the number of ties.
-  unsigned counts, tie_passes, ties;
+  // The cost of the search: passes that count membranes above a bound, passes for the next one beyond a bound, passes
+  // over the ties, and the number of ties.
+  unsigned counts, walks, tie_passes, ties;
 
   bool keeps(float v, unsigned id) const { return v > bound || (keeps_ties && v == bound && hashOf(id) <= last_hash); }
 };
@@ -83,6 +84,37 @@ inline unsigned numAbove(const float* v, unsigned count, [[maybe_unused]] bool i
   return above;
 }
 
+// Of `count` floats, from 64 bits on, the least one above the bound, or the largest one below it; if there is none, an
+// infinity.
+template <bool above>
+inline float nextBeyond(const float* v, unsigned count, float bound) {
+  float next = above ? __builtin_inff() : -__builtin_inff();
+  unsigned k = 0;
+#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
+  using Of = Numbers<float2>;
+  float2 lanes = Of::fill(next), others = lanes;
+  const float2 none = lanes;
+  const auto take = [&](float2& of, float2 x) {
+    if constexpr (above) {
+      of = smaller(of, chosen(x > Of::fill(bound), x, none));
+    } else {
+      of = larger(of, chosen(x < Of::fill(bound), x, none));
+    }
+  };
+  for (; k + 4 <= count; k += 4) {
+    take(lanes, Of::load(v + k));
+    take(others, Of::load(v + k + 2));
+  }
+  if (k + 2 <= count) take(lanes, Of::load(v + k)), k += 2;
+  lanes = above ? smaller(lanes, others) : larger(lanes, others);
+  next = above == (lanes[0] < lanes[1]) ? lanes[0] : lanes[1];
+#endif
+  for (; k < count; ++k) {
+    if (above ? v[k] > bound && v[k] < next : v[k] < bound && v[k] > next) next = v[k];
+  }
+  return next;
+}
+
 // How many of `count` floats, from 64 bits on, lie above `v`, and how many equal it.
 struct Standing {
   unsigned above, equal;
@@ -123,29 +155,45 @@ inline Extremes extremesOf(ForEach&& forEach) {
   return extremes;
 }
 
-// The cut that keeps the first `slots` of `count` candidates. `forEach(body)` calls body(v, id) for each of them, and
-// `countAbove(bound)` says how many lie above it. The last membrane to keep is found between the smallest and the
-// largest: a few times where it lies if they are spread evenly, then by bisecting the floats; this ends as soon as a
-// bound separates two candidates. Ties are found by bisecting their hashes. It needs no extra memory; workers that
-// share a row all search.
-template <class CountAbove, class ForEach>
-inline Cut findCut(unsigned count, unsigned slots, Extremes extremes, CountAbove&& countAbove, ForEach&& forEach) {
+// Candidates that the search steps over one by one, once a bound is so near.
+constexpr unsigned kFewBeyond = 3;
+
+// The cut that keeps the first `slots` of `count` candidates. `forEach(body)` calls body(v, id) for each of them,
+// `countAbove(bound)` says how many lie above it, and `next(bound, above)` is the membrane next to it. The last
+// membrane to keep is found between the smallest and the largest by bisecting the floats; this ends as soon as a bound
+// separates two candidates. Where few lie between them and a bound, the search goes there one by one, so that how near
+// they are to each other does not matter, but for ties, which are found by bisecting their hashes. It needs no extra
+// memory; workers that share a row all search.
+template <class CountAbove, class Next, class ForEach>
+inline Cut findCut(unsigned count, unsigned slots, Extremes extremes, CountAbove&& countAbove, Next&& next,
+                   ForEach&& forEach) {
   constexpr float kInfinity = __builtin_inff();
-  if (count <= slots || slots == 0) return {count <= slots ? -kInfinity : kInfinity, false, 0, 0, 0, 0};
-  Cut cut = {0.0f, true, ~0U, 0, 0, 0};
+  if (count <= slots || slots == 0) return {count <= slots ? -kInfinity : kInfinity, false, 0, 0, 0, 0, 0};
+  Cut cut = {0.0f, true, ~0U, 0, 0, 0, 0};
   unsigned first = keyOf(extremes.least), last = keyOf(extremes.largest), above = 0;
+  bool may_walk = true;
+  unsigned middle = first + (last - first) / 2;
   while (first < last) {
-    const unsigned middle = first + (last - first) / 2;
-    const float bound = floatOf(middle);
-    const unsigned counted = countAbove(bound);
+    const unsigned counted = countAbove(floatOf(middle));
     ++cut.counts;
-    if (counted == slots) return {bound, false, 0, cut.counts, 0, 0};
-    if (counted < slots) {
+    if (counted == slots) return {floatOf(middle), false, 0, cut.counts, cut.walks, 0, 0};
+    const bool is_low = counted > slots;
+    const unsigned beyond = is_low ? counted - slots : slots - counted;
+    const float bound = floatOf(is_low ? middle : middle + 1);
+    if (is_low) {
+      first = middle + 1;
+    } else {
       last = middle;
       above = counted;
-    } else {
-      first = middle + 1;
     }
+    middle = first + (last - first) / 2;
+    if (!may_walk || beyond > kFewBeyond) continue;
+    may_walk = false;  // with ties among them it is no use
+    cut.walks = beyond;
+    float nearest = bound;
+    for (unsigned k = 0; k < beyond; ++k) nearest = next(nearest, is_low);
+    const unsigned key = keyOf(nearest) - (is_low ? 0 : 1);
+    if (key - first < last - first) middle = key;
   }
   cut.bound = floatOf(first);
   cut.last_hash = lastHash(cut, slots - above, forEach);

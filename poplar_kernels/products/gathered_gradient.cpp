@@ -178,7 +178,7 @@ class GatherGradient : public poplar::MultiVertex {
   }
 
  private:
-  ListedRows<const float> from() const { return {&g_current[0], rows - 1, neurons}; }
+  MadeRows<const float> from() const { return {&g_current[0], neurons}; }
   void share(const unsigned* bits, unsigned slot) {
     for (unsigned w = 0; w < words; ++w) shared_bits[w * kSharedOfTile + slot] = bits[w];
     *any = 1;
@@ -200,7 +200,7 @@ class SumShared : public poplar::MultiVertex {
       for (unsigned k = 0; k < count(tile, of); ++k) {
         const unsigned slot = of * kSharedInputs + k;
         float* const to = &sums[(tile * kSharedOfTile + slot) * neurons];
-        sumMarkedRows(ListedRows<const float>{&g_current[0], rows - 1, neurons}, marks(tile, slot),
+        sumMarkedRows(MadeRows<const float>{&g_current[0], neurons}, marks(tile, slot),
                       [&](unsigned j, auto numbers, auto sum) { numbers.store(to + j, sum); });
       }
     }

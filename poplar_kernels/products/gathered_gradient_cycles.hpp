@@ -85,7 +85,7 @@ std::uint64_t workerCycles(const std::same_as<GatherGradient> auto& vertex, unsi
     const bool is_shared = count > 2 * words && count > vertex.longest && shared < kSharedInputs;
     slots += 10 + stores + (count > 2 * words ? 4 : 0);
     if (count <= 2 * words) {
-      slots += sumListedRows(count, vertex.neurons, 4, false);
+      slots += sumListedRows(count, vertex.neurons, 4, false, true);
     } else if (is_shared) {
       slots += sumMarkedRows(0, 0, vertex.neurons) + 12 + 4 * words;
       ++shared;

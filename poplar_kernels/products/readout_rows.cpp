@@ -27,8 +27,10 @@ class ReadoutGradient : public poplar::MultiVertex {
       for (unsigned word = 0; word < markWords(neurons); ++word) {
         const unsigned mask = masks[word * rows + row], first = word * kNeuronsOfMark;
         if (mask == 0) continue;
-        forEachMark(listedOf(mask, readable, word), [&](unsigned i) { to[first + i] = dot(row, first + i); });
-        forEachMark(keptOf(mask, readable, word), [&](unsigned i) { add(row, first + i, worker); });
+        const unsigned kept = keptOf(mask, readable, word);
+        forEachMark(kept, [&](unsigned i) { to[first + i] = dot<true>(row, first + i, worker); });
+        forEachMark(listedOf(mask, readable, word) & ~kept,
+                    [&](unsigned i) { to[first + i] = dot<false>(row, first + i, worker); });
       }
     }
     return true;
@@ -36,34 +38,34 @@ class ReadoutGradient : public poplar::MultiVertex {
 
  private:
   // Even and odd columns are summed apart and added at the end, as two lanes would.
-  float dot(unsigned row, unsigned j) const {
+  template <bool kIsKept>
+  float dot(unsigned row, unsigned j, unsigned worker) {
     const W* own = &weights[j * columns];
     const float* other = &g_current[row * columns];
+    float* to = &g_weights[(worker * parts * readable + j) * columns];
+    const unsigned of_part = readable * columns;
 #if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
     if (columns % 2 == 0) {
       using Of = Numbers<float2>;
       float2 sums = Of::fill(0.0f);
-      for (unsigned p = 0; p < parts; ++p, own += readable * columns, other += rows * columns) {
-        for (unsigned i = 0; i < columns; i += 2) sums += Of::load(own + i) * Of::load(other + i);
+      for (unsigned p = 0; p < parts; ++p, own += of_part, to += of_part, other += rows * columns) {
+        for (unsigned i = 0; i < columns; i += 2) {
+          const float2 g = Of::load(other + i);
+          sums += Of::load(own + i) * g;
+          if (kIsKept) Of::store(to + i, Of::load(to + i) + g);
+        }
       }
       return sums[0] + sums[1];
     }
 #endif
     float sums[2] = {0.0f, 0.0f};
-    for (unsigned p = 0; p < parts; ++p, own += readable * columns, other += rows * columns) {
-      for (unsigned i = 0; i < columns; ++i) sums[i % 2] += toFloat(own[i]) * other[i];
+    for (unsigned p = 0; p < parts; ++p, own += of_part, to += of_part, other += rows * columns) {
+      for (unsigned i = 0; i < columns; ++i) {
+        sums[i % 2] += toFloat(own[i]) * other[i];
+        if (kIsKept) to[i] += other[i];
+      }
     }
     return sums[0] + sums[1];
-  }
-
-  void add(unsigned row, unsigned j, unsigned worker) {
-    float* own = &g_weights[(worker * parts * readable + j) * columns];
-    const float* other = &g_current[row * columns];
-    for (unsigned p = 0; p < parts; ++p, own += readable * columns, other += rows * columns) {
-      forEachNumber(columns, [&](unsigned i, auto numbers) {
-        numbers.store(own + i, numbers.load(own + i) + numbers.load(other + i));
-      });
-    }
   }
 };
 

@@ -8,7 +8,7 @@ import pytest
 from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from tests.ipu.device.on_device import numbers
+from tests.ipu.device.on_device import in_process, numbers
 
 SPREAD = PartitionSpec("ipus")
 
@@ -224,3 +224,25 @@ def test_gradients_of_a_mean_over_devices(ipus):
         return jax.grad(lambda x: jnp.sum(lax.pmean(jnp.sin(x), "i") ** 2))(x)
 
     check(ipus, 4, gradient, numbers((8, 5), "float32", 8), rtol=1e-5)
+
+
+CACHED = """
+import jax, numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+ipus = jax.devices("ipu")
+def double(x): return 2 * x
+def double_on_both(x): return 2 * x
+both = NamedSharding(Mesh(np.array(ipus), ("ipus",)), PartitionSpec("ipus"))
+array = np.arange(4, dtype=np.float32)
+for f, place in ((double, jax.devices("cpu")[0]), (double, ipus[0]), (double_on_both, both)):
+    np.testing.assert_array_equal(jax.jit(f)(jax.device_put(array, place)), 2 * array)
+"""
+
+
+def test_programs_of_several_ipus_stay_out_of_the_cache_of_jax(tmp_path):
+    """jaxlib would end the process where it stores one."""
+    cache = {"JAX_COMPILATION_CACHE_DIR": str(tmp_path), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
+    in_process(CACHED, **cache, SNNJAX_IPU_DEVICES="2", JAX_PLATFORMS="cpu,ipu")
+    kept = [path.name.split("-")[0] for path in tmp_path.glob("*-cache")]
+    assert kept.count("jit_double") == 2
+    assert "jit_double_on_both" not in kept

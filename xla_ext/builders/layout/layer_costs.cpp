@@ -35,9 +35,6 @@ struct Load {
   double cycles() const { return slots * kWorkers + bytes / kExchangeBytes; }
 };
 
-// Whether blocks of columns may be those of a user's array, on a tile each.
-bool isInPlace(const Work& work, Choice choice) { return work.neurons % choice.columns == 0; }
-
 bool gathers(const Work& work, const Product& product, Choice choice) {
   return (&product == &work.input ? work.gathers : work.gathers_own) && choice.groups > 1;
 }
@@ -56,8 +53,6 @@ Load gatheredOf(const Work& work, const Product& product, Choice choice) {
   load.slots += inputs * pairs / kWorkers * 1.25;
   load.slots += work.blocks * (120 * static_cast<double>(work.home_rows) + turned * 220 + owned * (10 + 5 * words)) +
                 owned * listed * 12;
-  // Its own part goes on to one tile where that holds a user's array.
-  if (isInPlace(work, choice)) load.bytes += product.inputs * choice.columns * kWord;
   load.bytes += rows * choice.columns * kWord + work.blocks * inputs * (1.5 + words) * kWord;
   return load;
 }
@@ -74,7 +69,7 @@ Load gradientOf(const Work& work, const Product& product, Choice choice) {
   load.slots += matrix / 2 / kWorkers * 1.25;
   if (choice.groups == 1) return load;
   load.slots += matrix / choice.groups / 2 / kWorkers * (3 + 1.25 * choice.groups);
-  load.bytes += matrix * kWord * (isInPlace(work, choice) ? 2 : 1);  // the sums go on to one tile then
+  load.bytes += matrix * kWord;
   return load;
 }
 
@@ -115,15 +110,15 @@ double inputOf(const Work& work, Choice choice) {
   return cycles + Load{rows_of_worker * (30 + product.listed * (9 + 3 * pairs)), bytes}.cycles();
 }
 
-// What comes from a user's arrays and goes back, row by row: weights that are not read in place and their gradients, a
-// readout's output and its gradient; and currents that were summed elsewhere.
+// What comes from a user's arrays and goes back, row by row: a readout's weights, its output and their gradients; and
+// currents that were summed elsewhere.
 double copiesOf(const Work& work, Choice choice) {
   constexpr double kMessage = 3;
   const double ways = work.learns ? 2 : 1, row = choice.columns + kMessage;
   const unsigned parts = rowPartsOf(work, choice);
   double cycles = parts > 1 ? rowsOf(work, choice) * choice.columns + parts * kMessage : 0;
-  if (work.leaky || !isInPlace(work, choice)) cycles += ways * work.input.inputs * row / choice.groups;
-  return work.leaky ? cycles + 2 * rowsOf(work, choice) * row : cycles;
+  if (!work.leaky) return cycles;
+  return cycles + ways * work.input.inputs * row / choice.groups + 2 * rowsOf(work, choice) * row;
 }
 
 // Of all steps: backward through a narrow readout, on the tiles of the neurons that it reads. Rows of masks and of its
@@ -187,25 +182,21 @@ double stepOf(const Work& work, const Product& product, Choice choice) {
   return load.cycles() + cycles;
 }
 
-// Of a matrix and the lists that multiply it. Weights, and the sum of their gradients, are those of a user's arrays, or
-// copies of these spread over the groups; each group has the gradient of its own samples. Weights travel to the tiles
-// of all groups that read lists, and stay there in a loop.
+// Of a matrix and the lists that multiply it. Weights, and the sum of their gradients, are those of a user's arrays,
+// spread over the groups; each group has the gradient of its own samples. Weights travel to the tiles of all groups
+// that read lists, and stay there in a loop.
 Bytes bytesOf(const Work& work, const Product& product, Choice choice, bool in_loop) {
   const double rows = rowsOf(work, choice) / work.blocks, matrix = (product.inputs + 1) * choice.columns;
-  const bool in_place = isInPlace(work, choice);
-  const double share = in_place ? 1 : 1.0 / choice.groups;
   const double entries = static_cast<double>(product.capacity) * kWord;
   const auto weight_bytes = static_cast<double>(work.weight_bytes);
-  Bytes bytes = {matrix * (weight_bytes + (work.learns ? kWord : 0)) * share,
+  Bytes bytes = {matrix * (weight_bytes + (work.learns ? kWord : 0)) / choice.groups,
                  rows * static_cast<double>(product.record) * 2};
-  if (!in_place) bytes.kept += product.inputs * work.neurons * (weight_bytes + (work.learns ? kWord : 0)) / work.tiles;
   if (!choice.currents_on_unit || (work.learns && !choice.gradient_on_unit) || product.sends_gradient) {
     if (choice.groups > 1) (in_loop ? bytes.kept : bytes.buffer) += matrix * weight_bytes;
     if (product.valued) bytes.buffer += rows * entries;
   }
   if (gathers(work, product, choice) && work.learns && !choice.gradient_on_unit) {
     const double own_rows = double{1} * work.batch * work.block_steps;
-    bytes.kept += in_place ? matrix * kWord / choice.groups : 0;
     // Bits and sums of shared inputs, and the code of their messages.
     constexpr double kSharedCode = 100;
     bytes.kept +=
@@ -213,7 +204,7 @@ Bytes bytesOf(const Work& work, const Product& product, Choice choice, bool in_l
     bytes.buffer = std::max(
         bytes.buffer, own_rows * choice.columns * kWord + product.inputs / choice.groups * (1 + own_rows / 32) * kWord);
   } else if (choice.groups > 1 && work.learns && !choice.gradient_on_unit) {
-    bytes.kept += matrix * kWord * (1 + (in_place ? 1.0 / choice.groups : 0));
+    bytes.kept += matrix * kWord;
     bytes.buffer = std::max(bytes.buffer, matrix * kWord);  // a part of it from each group
   }
   if (!product.sends_gradient) return bytes;

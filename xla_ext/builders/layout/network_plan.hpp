@@ -47,6 +47,7 @@ struct NetworkOptions {
   bool half_weights = false;
   bool first_spikes = false;          // recurrent layers start from spikes of an earlier call; else from none
   bool first_spikes_gradient = true;  // which the backward pass then yields
+  bool first_states_gradient = true;  // the backward pass yields those of first membranes and second states
   bool last_spikes = true;            // the forward pass yields those of recurrent layers
   bool last_spikes_gradient = true;   // which the backward pass is given; else it is 0
   bool keeps_record = true;           // membranes and lists of all steps, for the backward pass

@@ -87,9 +87,17 @@ LayerPlan layerOf(const NetworkPlan& plan, std::size_t l, const Work& work, Choi
   return layer;
 }
 
-// The samples of a recurrent layer have homes of their own for the spikes that its state carries.
+// Homes of one list lie beside those of the next, and where a narrow last layer has no tiles if that needs no fewer:
+// these work at the same time. The samples of a recurrent layer have homes of their own for the spikes that its state
+// carries.
 void placeHomes(NetworkPlan& plan) {
-  for (ListPlan& list : plan.lists) list.homes = spreadRows(plan.blockRows(), plan.num_tiles);
+  const unsigned rows = plan.blockRows(), first = plan.layers.back().tiles.first;
+  const bool apart = plan.layers.back().isNarrow() && rows <= first;
+  const unsigned tiles = apart ? first : plan.num_tiles;
+  for (std::size_t l = 0; l < plan.lists.size(); ++l) {
+    plan.lists[l].homes = spreadRows(rows, tiles);
+    for (Home& home : plan.lists[l].homes) home.tile = (home.tile + static_cast<unsigned>(l)) % tiles;
+  }
   for (std::size_t l = 0; l < plan.layers.size(); ++l) {
     if (plan.layers[l].recurrent) plan.lists[l + 1].sample_homes = spreadRows(plan.options.batch, plan.num_tiles);
   }

@@ -11,6 +11,7 @@ Counter::Counter(poplar::Graph& graph, unsigned num_tiles, unsigned start, const
     graph.setTileMapping(counters_[tile], tile);
     graph.setTileMapping(start_[tile], tile);
   }
+  graph.setInitialValue(counters_, start);
 }
 
 void Counter::advance(poplar::Graph& graph, poplar::ComputeSet set, unsigned first, unsigned count, unsigned by) const {

@@ -14,7 +14,7 @@ class Counter {
   poplar::Tensor at(unsigned tile) const { return counters_[tile]; }
   // Adds `by`, which may wrap around, on tiles [first, first + count) in a compute set that does not read it there.
   void advance(poplar::Graph& graph, poplar::ComputeSet set, unsigned first, unsigned count, unsigned by) const;
-  // To run before the loop.
+  // To its first number, from which it also starts.
   poplar::program::Program reset() const;
 
  private:

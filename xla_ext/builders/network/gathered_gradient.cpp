@@ -1,6 +1,7 @@
-// The gradient of weights gathered by input. A tile of a block of neurons takes a part of the inputs, hears the
-// gradients of the currents of all groups, and adds up the rows in which each input fires: nothing is summed over
-// groups, but for the few inputs that fire so often that all tiles of the block share their rows.
+// The gradient of weights gathered by input. What lists say of it is known before any gradient is, and made beside
+// other work. A tile of a block of neurons takes a part of the inputs, hears the gradients of the currents of all
+// groups, and adds up the rows in which each input fires: nothing is summed over groups, but for the few inputs that
+// fire so often that all tiles of the block share their rows.
 #include <algorithm>
 #include <poputil/VertexTemplates.hpp>
 
@@ -32,30 +33,44 @@ class GatheredGradient {
 
   // Lists of layers name nobody twice; a user's events may, and are gone through again then.
   void add(const Tensor& lists, const Tensor& g_current, const Tensor& g_weights, Pass& pass) {
+    Sequence again;
+    for (const poplar::ComputeSet& set : pass.of_lists) {
+      of_lists_.push_back({set});
+      if (!repeats()) continue;
+      of_lists_.back().push_back(graph_.addComputeSet(name("again")));
+      again.add(Execute(of_lists_.back().back()));
+    }
     addMasks(lists);
     addTurned();
     addRecords();
     addSums(g_current, g_weights);
     addShared(g_current, g_weights);
+    pass.body.add(sums_);
+    if (!repeats()) return;
     const poplar::ComputeSet next = graph_.addComputeSet(name("level"));
     level_.advance(graph_, next, 0, plan_.num_tiles, 1);
-    pass.body.add(Sequence({level_.reset(), once_}));
-    if (!NetworkPlan::isMade(listNumber()))
-      pass.body.add(RepeatWhileTrue(Sequence(), any_, Sequence({Execute(next), once_})));
+    const RepeatWhileTrue levels(Sequence(), any_, Sequence({Execute(next), again, sums_}));
+    pass.body.add(If(any_, Sequence({levels, level_.reset()}), Sequence()));
   }
 
  private:
   const LayerPlan& layer() const { return plan_.layers[l_]; }
   // Of the list that names the rows of the weights: what the layer reads, or fires.
   std::size_t listNumber() const { return own_ ? l_ + 1 : l_; }
+  bool repeats() const { return !NetworkPlan::isMade(listNumber()); }
   unsigned inputs() const { return plan_.lists[listNumber()].num_neurons; }
   std::string name(const char* what) const {
     return "backward/" + std::string(own_ ? "own_" : "") + what + std::to_string(l_);
   }
   poplar::ComputeSet addSet(const char* what) {
     const poplar::ComputeSet set = graph_.addComputeSet(name(what));
-    once_.add(Execute(set));
+    sums_.add(Execute(set));
     return set;
+  }
+  enum Stage : std::size_t { kMasks, kTurned, kRows };  // of Pass::of_lists
+  void addOfLists(Stage stage, const std::string& type, unsigned tile, const std::vector<Field>& fields,
+                  const std::vector<State>& states) {
+    for (const poplar::ComputeSet& set : of_lists_[stage]) addVertex(graph_, set, type, tile, fields, states);
   }
 
   // At the homes, a bit for each input: [words of a row, rows].
@@ -64,14 +79,13 @@ class GatheredGradient {
     const unsigned words = ceilDivide(inputs(), kBits);
     const Tensor masks = addAtHomes(graph_, UNSIGNED_INT, list.homes, words, name("masks"));
     more_ = graph_.addVariable(UNSIGNED_INT, {list.homes.size()}, name("more"));
-    const poplar::ComputeSet set = addSet("masks");
     std::vector<Tensor> rows;
     for (std::size_t h = 0; h < list.homes.size(); ++h) {
       const Home& home = list.homes[h];
       graph_.setTileMapping(more_[h], home.tile);
       rows.push_back(rowsOf(masks, home).flatten().reshape({words, home.rows}));
-      addVertex(
-          graph_, set, templateVertex("snnjax::MaskSpikes", poplar::UNSIGNED_SHORT), home.tile,
+      addOfLists(
+          kMasks, templateVertex("snnjax::MaskSpikes", poplar::UNSIGNED_SHORT), home.tile,
           {{"list", rowsOf(lists, home)}, {"masks", rows.back()}, {"more", more_[h]}, {"level", level_.at(home.tile)}},
           {{"rows", home.rows},
            {"stride", list.stride},
@@ -93,15 +107,16 @@ class GatheredGradient {
     return poplar::concat(first, rows, 2).reshape({masks.dim(0), batch * steps});
   }
 
-  void addAny(poplar::ComputeSet set, unsigned tile, const Tensor& in, const Tensor& any) {
+  void addAny(const std::vector<poplar::ComputeSet>& sets, unsigned tile, const Tensor& in, const Tensor& any) {
     graph_.setTileMapping(any, tile);
-    addVertex(graph_, set, templateVertex("snnjax::AnyWord", any.elementType()), tile, {{"in", in}, {"any", any}},
-              {{"count", static_cast<unsigned>(in.numElements())}});
+    for (const poplar::ComputeSet& set : sets) {
+      addVertex(graph_, set, templateVertex("snnjax::AnyWord", any.elementType()), tile, {{"in", in}, {"any", any}},
+                {{"count", static_cast<unsigned>(in.numElements())}});
+    }
   }
 
   // By input, a bit for each row: [inputs, words], in parts of 32 inputs and 32 rows over all tiles.
   void addTurned() {
-    const poplar::ComputeSet set = addSet("turned");
     const std::size_t blocks = masks_.dim(0), parts = blocks * words_;
     const Tensor turned = graph_.addVariable(UNSIGNED_INT, {blocks, words_, kBits}, name("turned"));
     for (std::size_t part = 0; part < parts; ++part) {
@@ -110,32 +125,38 @@ class GatheredGradient {
           static_cast<unsigned>(parts <= plan_.num_tiles ? part * plan_.num_tiles / parts : part % plan_.num_tiles);
       const std::size_t first = word * kBits, last = std::min<std::size_t>(rows_, first + kBits);
       graph_.setTileMapping(turned[block][word], tile);
-      addVertex(graph_, set, "snnjax::TurnMasks", tile,
-                {{"masks", masks_[block].slice(first, last)}, {"turned", turned[block][word]}},
-                {{"rows", static_cast<unsigned>(last - first)}});
+      addOfLists(kTurned, "snnjax::TurnMasks", tile,
+                 {{"masks", masks_[block].slice(first, last)}, {"turned", turned[block][word]}},
+                 {{"rows", static_cast<unsigned>(last - first)}});
     }
     turned_ = turned.dimShuffle({0, 2, 1}).reshape({blocks * kBits, words_}).slice(0, inputs());
     // In the same exchange, what homes say: some of them a tile.
-    for (std::size_t first = 0; first < more_.dim(0); first += kBits) {
+    for (std::size_t first = 0; repeats() && first < more_.dim(0); first += kBits) {
       const Tensor some = graph_.addVariable(UNSIGNED_INT, {1}, name("more"));
-      addAny(set, static_cast<unsigned>(first), more_.slice(first, std::min<std::size_t>(more_.dim(0), first + kBits)),
-             some[0]);
+      addAny(of_lists_[kTurned], static_cast<unsigned>(first),
+             more_.slice(first, std::min<std::size_t>(more_.dim(0), first + kBits)), some[0]);
       more_of_tiles_.push_back(some);
     }
   }
 
-  // By input, the rows in which it fires: [inputs, 1 + words], one for each worker of a tile: fewer messages.
+  // By input, the rows in which it fires: [inputs, 1 + words], one for each worker of a tile: fewer messages. A narrow
+  // readout's neurons and those that it reads are at work then; the tiles from its own on take a few rounds meanwhile.
   void addRecords() {
-    const std::vector<Home> homes = spreadRows(inputs(), std::min(plan_.num_tiles, ceilDivide(inputs(), kShares)));
+    constexpr unsigned kRounds = 3;
+    const unsigned apart = plan_.layers.back().isNarrow() ? plan_.layers.back().tiles.first : 0,
+                   few = plan_.num_tiles - apart, shares = ceilDivide(inputs(), kShares),
+                   first = shares <= few * kRounds ? apart : 0;
+    std::vector<Home> homes = spreadRows(inputs(), std::min(plan_.num_tiles - first, shares));
+    for (Home& home : homes) home.tile += first;
     records_ = addAtHomes(graph_, UNSIGNED_INT, homes, 1 + words_, name("rows_of_inputs"));
-    const poplar::ComputeSet set = addSet("rows_of_inputs");
     for (const Home& home : homes) {
-      addVertex(graph_, set, "snnjax::ListRows", home.tile,
-                {{"turned", rowsOf(turned_, home)}, {"records", rowsOf(records_, home)}},
-                {{"inputs", home.rows}, {"words", words_}});
+      addOfLists(kRows, "snnjax::ListRows", home.tile,
+                 {{"turned", rowsOf(turned_, home)}, {"records", rowsOf(records_, home)}},
+                 {{"inputs", home.rows}, {"words", words_}});
     }
+    if (!repeats()) return;
     any_ = graph_.addVariable(poplar::BOOL, {}, name("any"));
-    addAny(set, plan_.num_tiles - 1, poplar::concat(more_of_tiles_), any_);
+    addAny(of_lists_[kRows], plan_.num_tiles - 1, poplar::concat(more_of_tiles_), any_);
   }
 
   // Each tile sums for its part of the inputs.
@@ -189,7 +210,7 @@ class GatheredGradient {
   // If there are any: all blocks share the same inputs. Each tile sums over the rows of its own samples.
   void addShared(const Tensor& g_current, const Tensor& g_weights) {
     const Tensor any = graph_.addVariable(poplar::BOOL, {}, name("any_shared"));
-    addAny(addSet("shared/any"), layer().tileOf(0, 0), any_shared_[0].flatten(), any);
+    addAny({addSet("shared/any")}, layer().tileOf(0, 0), any_shared_[0].flatten(), any);
     const poplar::ComputeSet sums = graph_.addComputeSet(name("shared/sums")),
                              adds = graph_.addComputeSet(name("shared/adds"));
     const std::size_t columns = layer().tiles.columns, groups = layer().sample_groups.size(),
@@ -219,7 +240,7 @@ class GatheredGradient {
                  {"any", any_shared_[at.block][at.group][0]}},
                 {{"groups", static_cast<unsigned>(groups)}, {"neurons", static_cast<unsigned>(columns)}});
     });
-    once_.add(If(any, Sequence({Execute(sums), Execute(adds)}), Sequence()));
+    sums_.add(If(any, Sequence({Execute(sums), Execute(adds)}), Sequence()));
   }
 
   poplar::Graph& graph_;
@@ -231,7 +252,8 @@ class GatheredGradient {
   Tensor masks_, turned_, records_, more_, any_;
   Tensor any_shared_, shared_, shared_bits_;  // [blocks, groups, ...]
   std::vector<Tensor> more_of_tiles_;
-  Sequence once_;
+  std::vector<std::vector<poplar::ComputeSet>> of_lists_;  // of each stage: the first one, and where it is done again
+  Sequence sums_;
 };
 
 }  // namespace

@@ -25,11 +25,13 @@ class Backward {
   Sequence program() {
     if (!tensors_.has_copies) pass_.before.add(copyWeights(tensors_));
     pass_.body.add(loadLists(graph_, plan_, tensors_, pass_, plan_.lists.size()));
+    if (!plan_.layers.back().isNarrow()) addListsAlone();
     Tensor g_spikes = ofOutput();
     for (std::size_t l = plan_.layers.size(); l-- > 0;) {
       startAtZero(l);
       const Tensor g_current = addNeurons(l, g_spikes);
-      if (!plan_.layers[l].leaky) addFirstStates(l);
+      const bool reads_first = plan_.options.first_states_gradient || plan_.layers[l].learns_constants;
+      if (!plan_.layers[l].leaky && reads_first) addFirstStates(l);
       if (plan_.layers[l].isNarrow()) {
         g_spikes = addReadoutBackward(graph_, plan_, tensors_, cotangents_, g_current, pass_);
         continue;
@@ -46,10 +48,13 @@ class Backward {
   std::string name(const char* what, std::size_t l) const {
     return "backward/" + std::string(what) + std::to_string(l);
   }
-  poplar::ComputeSet addSet(const char* what, std::size_t l) {
-    const poplar::ComputeSet set = graph_.addComputeSet(name(what, l));
-    pass_.body.add(Execute(set));
-    return set;
+  poplar::ComputeSet addSet(const char* what, std::size_t l) { return pass_.addSet(graph_, what + std::to_string(l)); }
+
+  // The last layer's weights wait for its lists.
+  void addListsAlone() {
+    const auto gathers = [](const LayerPlan& layer) { return layer.gathers_gradient || layer.gathers_recurrent; };
+    if (std::ranges::none_of(plan_.layers, gathers)) return pass_.of_lists.clear();
+    while (pass_.begun < pass_.of_lists.size()) pass_.addSet(graph_, "");
   }
 
   // Sums over time, and what arrives from behind the last step.
@@ -59,8 +64,6 @@ class Backward {
       if (each.valid()) pass_.zeros.push_back(each);
     }
     if (!plan_.layers[l].leaky) pass_.zeros.push_back(own.g_v);
-    const std::vector<Tensor>& rows = tensors_.layers[l].zero_rows;
-    pass_.zeros.insert(pass_.zeros.end(), rows.begin(), rows.end());
   }
 
   // The gradient of the output in a block's steps, as rows.

@@ -38,11 +38,9 @@ class Forward {
   }
 
   void addLayer(std::size_t l) {
-    const LayerTensors& tensors = tensors_.layers[l];
-    pass_.zeros.insert(pass_.zeros.end(), tensors.zero_rows.begin(), tensors.zero_rows.end());
     const Tensor current = addCurrents(l);
     if (plan_.layers[l].leaky) return addReadout(l, current);
-    pass_.zeros.push_back(tensors.counts);
+    pass_.zeros.push_back(tensors_.layers[l].counts);
     const Offered offered = addNeurons(l, current);
     if (plan_.firesLists(l)) selectSpikes(l, offered);
     if (plan_.layers[l].recurrent) pass_.after.add(addLastSpikes(graph_, plan_, tensors_, l));

@@ -25,15 +25,14 @@ LayerCotangents addLayerCotangents(poplar::Graph& graph, const NetworkPlan& plan
   const LayerPlan& layer = plan.layers[l];
   const std::string name = "layer" + std::to_string(l) + "/";
   const auto matrix = [&](const poplar::Tensor& known, std::size_t rows, const char* part) {
-    if (known.valid()) return known;
-    return addSpread(graph, poplar::FLOAT, layer, (rows + 1) * layer.tiles.columns, name + part);
+    return addMatrix(graph, poplar::FLOAT, layer, rows, known, name + part);
   };
   const auto states = [&](const char* part, std::size_t rows = 1) {
     return addStates(graph, plan, l, rows, name + part);
   };
   LayerCotangents own;
-  own.g_weights = layer.isNarrow() && !there.weights.valid() ? addReadoutGradient(graph, plan, name + "g_weights")
-                                                             : matrix(there.weights, layer.inputs, "g_weights");
+  own.g_weights = layer.isNarrow() ? addReadoutGradient(graph, plan, name + "g_weights")
+                                   : matrix(there.weights, layer.inputs, "g_weights");
   own.g_bias = states("g_bias");
   own.g_v = states("g_v");
   if (!layer.leaky) {

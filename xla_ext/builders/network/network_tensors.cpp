@@ -163,20 +163,20 @@ poplar::Tensor secondConstant(const LayerPlan& layer, const LayerTensors& tensor
 void addWeights(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l, const LayerWeights& given,
                 LayerTensors& tensors) {
   const LayerPlan& layer = plan.layers[l];
-  const std::size_t columns = layer.tiles.columns;
-  tensors.zero_rows.clear();
   const auto matrix = [&](const poplar::Tensor& own, std::size_t rows, const char* part) {
-    if (own.valid()) {
-      tensors.zero_rows.push_back(own.slice(rows * columns, (rows + 1) * columns, 1));
-      return own;
-    }
-    const std::string name = "layer" + std::to_string(l) + "/" + part;
-    return addSpread(graph, weightsType(plan), layer, (rows + 1) * columns, name);
+    return addMatrix(graph, weightsType(plan), layer, rows, own, "layer" + std::to_string(l) + "/" + part);
   };
   tensors.weights = matrix(given.weights, layer.inputs, "weights");
   if (!layer.recurrent) return;
   tensors.recurrent = matrix(given.recurrent, layer.neurons, "recurrent");
   if (layer.sample_groups.size() == 1) tensors.recurrent_copies = {tensors.recurrent};
+}
+
+poplar::Tensor withGiven(const LayerPlan& layer, const poplar::Tensor& blocks, const poplar::Tensor& given) {
+  const std::size_t whole = layer.neurons / layer.tiles.columns, elements = blocks.dim(1) - layer.tiles.columns;
+  const poplar::Tensor first = given.slice(0, whole * elements).reshape({whole, elements}),
+                       behind = blocks.slice(0, whole).slice(elements, blocks.dim(1), 1);
+  return poplar::concat(poplar::concat(first, behind, 1), blocks.slice(whole, blocks.dim(0)));
 }
 
 NetworkTensors addNetworkTensors(poplar::Graph& graph, const NetworkPlan& plan,

@@ -29,14 +29,13 @@ struct LayerTensors {
   // Of each group, what its tiles read again and again: the weights, if there are several blocks of steps and groups;
   // the recurrent weights, or themselves if there is one group.
   std::vector<poplar::Tensor> weight_copies, recurrent_copies;
-  std::vector<poplar::Tensor> zero_rows;  // of given weights: made 0 before they are read
 };
 
-// Of one layer: weights, or their gradients, that are already on its tiles and are read or written there. If not valid,
-// the network has its own variables.
+// Of one layer: weights, or their gradients, that are already on its tiles and are read or written there, but for a
+// last block that has columns to spare. If not valid, the network has its own variables.
 struct LayerWeights {
-  poplar::Tensor weights;    // [tiles, (inputs + 1) * columns]
-  poplar::Tensor recurrent;  // [tiles, (neurons + 1) * columns]
+  poplar::Tensor weights;    // [inputs * neurons], block by block, each spread over its tiles (rows.hpp)
+  poplar::Tensor recurrent;  // [neurons * neurons]
 };
 
 // Of the lists that a layer reads, at their homes.
@@ -61,6 +60,8 @@ NetworkTensors addNetworkTensors(poplar::Graph& graph, const NetworkPlan& plan,
 // The weights of one layer: the given ones if there are any, else its own.
 void addWeights(poplar::Graph& graph, const NetworkPlan& plan, std::size_t layer, const LayerWeights& given,
                 LayerTensors& tensors);
+// Blocks of such a matrix with those of `given` in place of others that were given.
+poplar::Tensor withGiven(const LayerPlan& layer, const poplar::Tensor& blocks, const poplar::Tensor& given);
 
 poplar::Type weightsType(const NetworkPlan& plan);
 

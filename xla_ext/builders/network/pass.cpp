@@ -32,16 +32,26 @@ void addListInputs(poplar::Graph& graph, poplar::ComputeSet set, const NetworkPl
 Pass::Pass(poplar::Graph& graph, const NetworkPlan& plan, bool backward)
     : name(backward ? "backward" : "forward"),
       is_backward(backward),
-      block(graph, plan.num_tiles, backward ? plan.num_blocks - 1 : 0, name + "/block") {}
+      block(graph, plan.num_tiles, backward ? plan.num_blocks - 1 : 0, name + "/block") {
+  if (!backward) return;
+  for (const char* const set : {"/first", "/second", "/third"}) of_lists.push_back(graph.addComputeSet(name + set));
+}
+
+poplar::ComputeSet Pass::addSet(poplar::Graph& graph, const std::string& set) {
+  const poplar::ComputeSet next = begun < of_lists.size() ? of_lists[begun++] : graph.addComputeSet(name + "/" + set);
+  body.add(Execute(next));
+  return next;
+}
 
 Sequence Pass::program(poplar::Graph& graph, const NetworkPlan& plan) const {
-  Sequence all({builders::zeros(graph, zeros, name + "/zeros"), block.reset(), before});
+  Sequence all({builders::zeros(graph, zeros, name + "/zeros"), before});
   if (plan.num_blocks == 1) {
     all.add(body);
   } else {
     const poplar::ComputeSet next = graph.addComputeSet(name + "/next_block");
     block.advance(graph, next, 0, plan.num_tiles, is_backward ? ~0U : 1U);
     all.add(Repeat(plan.num_blocks, Sequence({body, Execute(next)})));
+    all.add(block.reset());
   }
   all.add(after);
   return all;

@@ -23,7 +23,7 @@ class ReadoutBackward {
     const unsigned blocks = below().tiles.count, columns = below().tiles.columns, words = markWords(columns);
     const Tensor masks =
         addAtHomes(graph_, poplar::UNSIGNED_INT, list.homes, std::size_t{blocks} * words, name("masks"));
-    const poplar::ComputeSet set = addSet("masks");
+    const poplar::ComputeSet set = pass_.of_lists.front();
     std::vector<Tensor> rows;
     for (const Home& home : list.homes) {
       const Tensor own = rowsOf(masks, home);
@@ -48,7 +48,7 @@ class ReadoutBackward {
       of_groups_.push_back(addGroup(graph_, poplar::FLOAT, below(), g, elements, name("weights") + "/of_group"));
     }
     pass_.zeros.insert(pass_.zeros.end(), of_groups_.begin(), of_groups_.end());
-    const poplar::ComputeSet set = addSet("weights");
+    const poplar::ComputeSet set = pass_.addSet(graph_, "weights" + std::to_string(plan_.layers.size() - 1));
     forEachTile(plan_, last(), [&](const LayerTile& at) { addProducts(set, at, masks, g_current, g_spikes); });
     addSums(g_weights);
     return g_spikes;
@@ -73,11 +73,6 @@ class ReadoutBackward {
   }
   std::string name(const char* what) const {
     return "backward/" + std::string(what) + std::to_string(plan_.layers.size() - 1);
-  }
-  poplar::ComputeSet addSet(const char* what) {
-    const poplar::ComputeSet set = graph_.addComputeSet(name(what));
-    pass_.body.add(Execute(set));
-    return set;
   }
   // What the workers of a group's tile have summed up for a block: [workers, parts, readable * columns].
   Tensor ofGroup(std::size_t group, unsigned block) const {

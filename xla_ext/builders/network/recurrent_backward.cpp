@@ -98,7 +98,7 @@ class RecurrentBackward {
 
   void addSlots() {
     const unsigned columns = layer_.tiles.columns;
-    const poplar::ComputeSet set = graph_.addComputeSet(name("slots"));
+    const poplar::ComputeSet set = pass_.addSet(graph_, "slots" + std::to_string(l_));
     for (std::size_t g = 0; g < layer_.sample_groups.size(); ++g) {
       const std::size_t rows = layer_.sample_groups[g].count * (plan_.block_steps + 1);
       slots_.push_back(addGroup(graph_, UNSIGNED_SHORT, layer_, g, rows * columns, name("slots")));
@@ -114,7 +114,6 @@ class RecurrentBackward {
                  {"first_id", at.block * columns},
                  {"neurons", columns}});
     });
-    pass_.body.add(Execute(set));
   }
 
   // The dot products of a group [blocks, samples * capacity], and their sums [parts, samples * capacity].

@@ -14,21 +14,39 @@ Tensor addRowsOf(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l, s
 }
 
 Part partOf(const LayerPlan& layer, std::size_t elements, std::size_t group) {
-  const std::size_t columns = layer.tiles.columns, groups = layer.sample_groups.size();
-  const std::size_t each = (elements / columns + groups - 1) / groups * columns;
-  return {std::min(elements, group * each), std::min(elements, (group + 1) * each)};
+  const std::size_t columns = layer.tiles.columns, groups = layer.sample_groups.size(), rows = elements / columns - 1;
+  const auto first = [&](std::size_t g) { return g == groups ? elements : g * rows / groups * columns; };
+  return {first(group), first(group + 1)};
 }
 
 Tensor addSpread(poplar::Graph& graph, const poplar::Type& type, const LayerPlan& layer, std::size_t elements,
-                 const std::string& name) {
-  const Tensor blocks = graph.addVariable(type, {layer.tiles.count, elements}, name);
-  for (unsigned p = 0; p < layer.tiles.count; ++p) {
+                 const std::string& name, unsigned first) {
+  const Tensor blocks = graph.addVariable(type, {layer.tiles.count - first, elements}, name);
+  for (unsigned p = first; p < layer.tiles.count; ++p) {
     for (std::size_t g = 0; g < layer.sample_groups.size(); ++g) {
       const Part part = partOf(layer, elements, g);
-      if (part.first < part.last) graph.setTileMapping(blocks[p].slice(part.first, part.last), layer.tileOf(p, g));
+      if (part.first == part.last) continue;
+      graph.setTileMapping(blocks[p - first].slice(part.first, part.last), layer.tileOf(p, g));
     }
   }
   return blocks;
+}
+
+Tensor addMatrix(poplar::Graph& graph, const poplar::Type& type, const LayerPlan& layer, std::size_t rows,
+                 const Tensor& given, const std::string& name) {
+  const std::size_t columns = layer.tiles.columns, elements = rows * columns;
+  const unsigned whole = given.valid() ? layer.neurons / layer.tiles.columns : 0;
+  std::vector<Tensor> parts;
+  if (whole > 0) {
+    const Tensor behind = graph.addVariable(type, {whole, columns}, name + "/behind");
+    for (unsigned p = 0; p < whole; ++p) {
+      graph.setTileMapping(behind[p], layer.tileOf(p, layer.sample_groups.size() - 1));
+    }
+    graph.setInitialValue(behind, 0.0F);
+    parts = {poplar::concat(given.slice(0, whole * elements).reshape({whole, elements}), behind, 1)};
+  }
+  if (whole < layer.tiles.count) parts.push_back(addSpread(graph, type, layer, elements + columns, name, whole));
+  return poplar::concat(parts);
 }
 
 Tensor LayerTile::ownRows(const Tensor& rows) const {

@@ -15,14 +15,18 @@ namespace snnjax::builders {
 // layer's neurons.
 poplar::Tensor addRowsOf(poplar::Graph& graph, const NetworkPlan& plan, std::size_t layer, std::size_t width,
                          const std::string& name);
-// The part of a block of so many elements, whole rows of its columns, that the tile of a group takes.
+// The part of a block of so many elements, whole rows of its columns, that the tile of a group takes: as many of all
+// but the last row as others, which is the last group's.
 struct Part {
   std::size_t first = 0, last = 0;
 };
 Part partOf(const LayerPlan& layer, std::size_t elements, std::size_t group);
-// [blocks, elements], each block in such parts on its tiles.
+// [blocks, elements], each block in such parts on its tiles; of blocks from `first` on.
 poplar::Tensor addSpread(poplar::Graph& graph, const poplar::Type& type, const LayerPlan& layer, std::size_t elements,
-                         const std::string& name);
+                         const std::string& name, unsigned first = 0);
+// The blocks of a matrix of so many rows, and a row more, of zeros at first: those of `given` as far as they are whole.
+poplar::Tensor addMatrix(poplar::Graph& graph, const poplar::Type& type, const LayerPlan& layer, std::size_t rows,
+                         const poplar::Tensor& given, const std::string& name);
 
 // A tile of a layer, and its parts of tensors.
 struct LayerTile {
@@ -160,12 +164,17 @@ struct Pass {
   Pass(poplar::Graph& graph, const NetworkPlan& plan, bool is_backward);
   // All of it. Backward the blocks come from the last to the first.
   poplar::program::Sequence program(poplar::Graph& graph, const NetworkPlan& plan) const;
+  // The next compute set of the body; backward the first ones also take what follows from lists alone.
+  poplar::ComputeSet addSet(poplar::Graph& graph, const std::string& set);
 
   std::string name;
   bool is_backward;
   Counter block;                      // its number
   std::vector<poplar::Tensor> zeros;  // before all others
   poplar::program::Sequence before, body, after;
+  // Backward: from lists to bits, these turned, and the rows of each input, beside other work.
+  std::vector<poplar::ComputeSet> of_lists;
+  std::size_t begun = 0;  // of these
 };
 
 // The lists of a block that are in a history, of input events or of all layers, with their values, go to those of the

@@ -23,6 +23,7 @@ struct Blocks {
   std::size_t first_tile = 0;
   std::size_t spare = 0;       // spare elements after each tile's part, for the library's own ops
   bool columns_first = false;  // blocks are ordered by column, not by row
+  bool whole_rows = false;     // of a block on each of its tiles
 
   std::size_t rowParts() const { return ceilDivide(rows, row_block); }
   std::size_t columnParts() const { return ceilDivide(columns, column_block); }

@@ -68,11 +68,11 @@ Shape withoutOnes(const Shape& shape) {
 Layout::Layout(const Blocks& blocks, std::size_t tiles) : blocks_(blocks), cuts_(tiles + 1, 0) {
   std::size_t tile = blocks.first_tile, end = 0;
   blocks.forEach([&](std::size_t row, std::size_t column) {
-    const std::size_t size =
-        std::min(blocks.row_block, blocks.rows - row) * std::min(blocks.column_block, blocks.columns - column);
-    const std::size_t grains = ceilDivide(size, kGrain);
+    const std::size_t width = std::min(blocks.column_block, blocks.columns - column),
+                      size = std::min(blocks.row_block, blocks.rows - row) * width,
+                      grain = blocks.whole_rows ? width : kGrain, grains = ceilDivide(size, grain);
     for (std::size_t i = 1; i <= blocks.spread; ++i) {
-      cuts_.at(++tile) = blocks.leading * (end + std::min(size, i * grains / blocks.spread * kGrain));
+      cuts_.at(++tile) = blocks.leading * (end + std::min(size, i * grains / blocks.spread * grain));
     }
     end += size;
   });

@@ -20,6 +20,13 @@ bool learns(const LayerArrays& to) {
   return false;
 }
 
+// Whether anyone reads the gradient of a first membrane or second state.
+bool readsFirstStates(const Lowering& lowering, const std::vector<LayerArrays>& results) {
+  const auto is_read = [&](const Value& value) { return value && lowering.isRead(*value); };
+  return std::ranges::any_of(results,
+                             [&](const LayerArrays& to) { return is_read(to.first.v) || is_read(to.first.w); });
+}
+
 bool wantsFirstSpikes(const std::vector<LayerArrays>& results) {
   return std::ranges::any_of(results, [](const LayerArrays& to) { return to.first.spikes.has_value(); });
 }
@@ -35,6 +42,7 @@ class BackwardPass {
         network_(network),
         plan_(network.plan) {
     plan_.options.inputs_gradient = inputs_.array || inputs_.values;
+    plan_.options.first_states_gradient = readsFirstStates(lowering, results);
     plan_.options.first_spikes_gradient = wantsFirstSpikes(results);
     plan_.options.last_spikes_gradient =
         std::ranges::any_of(from_.last, [&](const auto& g) { return g.spikes && !isZero(lowering, *g.spikes); });
@@ -59,7 +67,7 @@ class BackwardPass {
     for (std::size_t l = 0; l < plan_.layers.size(); ++l) {
       const LayerPlan& layer = plan_.layers[l];
       const auto find = [&](const Value& result, std::size_t rows) {
-        return result ? gradientInPlace(lowering_, layer.tiles, rows, layer.neurons, *result) : Tensor();
+        return result ? gradientInPlace(lowering_, layer, rows, *result) : Tensor();
       };
       in_place_[l] = {find(results_[l].weights(), layer.inputs), find(results_[l].recurrent(), layer.neurons)};
     }
@@ -131,11 +139,13 @@ class BackwardPass {
     give(inputs_.values, builders::inTime(plan_, list, unsorted, list.capacity));
   }
 
-  // Those that are not in place already.
+  // As far as they are not in place already.
   void giveWeights(std::size_t l) {
     const LayerPlan& layer = plan_.layers[l];
     const auto give_rows = [&](const Value& result, const Tensor& in_place, const Tensor& gradient, std::size_t rows) {
-      if (result && !in_place.valid()) give(result, asRows(gradient, layer.tiles, rows, layer.neurons));
+      if (!result) return;
+      if (!in_place.valid()) return give(result, asRows(gradient, layer.tiles, rows, layer.neurons));
+      if (const auto last = lastBlock(layer, in_place, gradient, rows)) bring(lowering_, last->own, last->in_place);
     };
     give_rows(results_[l].weights(), in_place_[l].weights, to_.layers[l].g_weights, layer.inputs);
     give_rows(results_[l].recurrent(), in_place_[l].recurrent, to_.layers[l].g_recurrent, layer.neurons);

@@ -120,9 +120,8 @@ class Bringer {
     const LayerTensors& tensors = network_.tensors.layers[l];
     const LayerArrays& from = operands_.layers[l];
     const builders::LayerWeights& there = network_.in_place[l];
-    if (!there.weights.valid()) rows(layer, array(from.weights()), tensors.weights, layer.inputs);
-    if (!from.recurrent() || there.recurrent.valid()) return;
-    rows(layer, array(from.recurrent()), tensors.recurrent, layer.neurons);
+    matrix(layer, from.weights(), there.weights, tensors.weights, layer.inputs);
+    if (from.recurrent()) matrix(layer, from.recurrent(), there.recurrent, tensors.recurrent, layer.neurons);
   }
 
   // What the forward pass adds to what it is given.
@@ -142,6 +141,15 @@ class Bringer {
 
  private:
   Tensor array(const Value& value) { return operand(lowering_, value); }
+
+  void matrix(const LayerPlan& layer, const Value& from, const Tensor& in_place, const Tensor& blocks,
+              std::size_t rows) {
+    if (!in_place.valid()) return this->rows(layer, array(from), blocks, rows);
+    if (const std::optional<LastBlock> last = lastBlock(layer, in_place, blocks, rows)) {
+      lowering_.graph().setInitialValue(blocks[layer.tiles.count - 1], 0.0F);
+      bring(lowering_, last->in_place, last->own);
+    }
+  }
 
   Tensor constant(const poplar::Type& type, float value) {
     const Tensor tensor = lowering_.graph().addConstant(type, {1}, value, lowering_.debug("constant"));
@@ -256,6 +264,22 @@ class Bringer {
   const builders::NetworkPlan& plan_;
 };
 
+// The layout of a matrix [rows, neurons] on its layer's tiles: each block of columns spread over those of all groups.
+Blocks blocksOf(const LayerPlan& layer, std::size_t rows) {
+  Blocks blocks;
+  blocks.rows = blocks.row_block = rows;
+  blocks.columns = layer.neurons;
+  blocks.column_block = layer.tiles.columns;
+  blocks.spread = layer.sample_groups.size();
+  blocks.whole_rows = true;
+  blocks.first_tile = layer.tiles.first;
+  return blocks;
+}
+
+Tensor matrixInPlace(Lowering& lowering, const LayerPlan& layer, std::size_t rows, ValueId value) {
+  return layer.isNarrow() ? Tensor() : lowering.memoryIn(blocksOf(layer, rows), value);
+}
+
 // The weights that are on the tiles of their layers.
 std::vector<builders::LayerWeights> inPlace(Lowering& lowering, const NetworkOperands& operands,
                                             const builders::NetworkPlan& plan) {
@@ -263,14 +287,29 @@ std::vector<builders::LayerWeights> inPlace(Lowering& lowering, const NetworkOpe
   for (std::size_t l = 0; l < plan.layers.size(); ++l) {
     const LayerPlan& layer = plan.layers[l];
     const LayerArrays& from = operands.layers[l];
-    in_place[l].weights = weightsInPlace(lowering, layer.tiles, layer.inputs, layer.neurons, *from.weights());
-    if (!from.recurrent()) continue;
-    in_place[l].recurrent = weightsInPlace(lowering, layer.tiles, layer.neurons, layer.neurons, *from.recurrent());
+    in_place[l].weights = matrixInPlace(lowering, layer, layer.inputs, *from.weights());
+    if (from.recurrent()) in_place[l].recurrent = matrixInPlace(lowering, layer, layer.neurons, *from.recurrent());
   }
   return in_place;
 }
 
 }  // namespace
+
+Tensor gradientInPlace(Lowering& lowering, const LayerPlan& layer, std::size_t rows, ValueId result) {
+  if (layer.isNarrow() || lowering.type(result).dtype != Dtype::kFloat32) return {};
+  if (!(lowering.layouts().ofValue(result).blocks() == blocksOf(layer, rows))) return {};
+  lowering.make(result);
+  return matrixInPlace(lowering, layer, rows, result);
+}
+
+std::optional<LastBlock> lastBlock(const LayerPlan& layer, const Tensor& in_place, const Tensor& blocks,
+                                   std::size_t rows) {
+  const std::size_t columns = layer.tiles.columns, rest = layer.neurons % columns;
+  if (rest == 0) return std::nullopt;
+  const Tensor there = in_place.slice(in_place.numElements() - rows * rest, in_place.numElements());
+  const Tensor own = blocks[layer.tiles.count - 1].reshape({rows + 1, columns});
+  return LastBlock{there.reshape({rows, rest}), own.slice(0, rows).slice(0, rest, 1)};
+}
 
 bool isZero(const Lowering& lowering, ValueId value) {
   const Constant* const splat = lowering.splatOf(value);
@@ -392,17 +431,27 @@ void readWeightsOf(Lowering& lowering, const NetworkOperands& operands, NetworkO
       std::exchange(network.in_place, inPlace(lowering, operands, network.plan));
   Bringer bringer(lowering, operands, network);
   for (std::size_t l = 0; l < before.size(); ++l) {
-    if (!before[l].weights.valid() && !before[l].recurrent.valid()) continue;  // copies, which are still there
-    builders::addWeights(lowering.graph(), network.plan, l, network.in_place[l], network.tensors.layers[l]);
-    bringer.bringWeights(l);
+    const auto isRead = [](const Tensor& there, const Tensor& now) { return !there.valid() || now.valid(); };
+    const LayerPlan& layer = network.plan.layers[l];
+    LayerTensors& tensors = network.tensors.layers[l];
+    const builders::LayerWeights& now = network.in_place[l];
+    if (!isRead(before[l].weights, now.weights) || !isRead(before[l].recurrent, now.recurrent)) {
+      builders::addWeights(lowering.graph(), network.plan, l, now, tensors);
+      bringer.bringWeights(l);
+      continue;
+    }
+    // What is not in place is still there.
+    if (before[l].weights.valid()) tensors.weights = builders::withGiven(layer, tensors.weights, now.weights);
+    if (!before[l].recurrent.valid()) continue;
+    tensors.recurrent = builders::withGiven(layer, tensors.recurrent, now.recurrent);
+    if (layer.sample_groups.size() == 1) tensors.recurrent_copies = {tensors.recurrent};
   }
 }
 
 std::vector<Proposal> proposalsFor(const std::vector<LayerArrays>& layers, const builders::NetworkPlan& network) {
   std::vector<Proposal> proposals;
   const auto propose = [&](const builders::LayerPlan& layer, std::size_t rows, const Value& value) {
-    const std::optional<Blocks> blocks = blocksOf(layer.tiles, rows, layer.neurons);
-    if (value && blocks) proposals.push_back({*value, *blocks});
+    if (value) proposals.push_back({*value, blocksOf(layer, rows)});
   };
   for (std::size_t l = 0; l < network.layers.size(); ++l) {
     const builders::LayerPlan& layer = network.layers[l];

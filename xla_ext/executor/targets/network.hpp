@@ -68,6 +68,15 @@ bool isZero(const Lowering& lowering, ValueId value);
 // Its placement on the tiles, as far as weights go.
 builders::NetworkPlan planOf(const Plan& plan, const NetworkOperands& operands, bool keeps_record,
                              const poplar::Target& target);
+// The gradient of a matrix of `rows` rows of a layer, about to be computed, if it comes to lie on that layer's tiles.
+poplar::Tensor gradientInPlace(Lowering& lowering, const builders::LayerPlan& layer, std::size_t rows, ValueId result);
+// The columns of the last block of a matrix, [rows, columns]: where it is in place, and the network's own. None where
+// it has none to spare.
+struct LastBlock {
+  poplar::Tensor in_place, own;
+};
+std::optional<LastBlock> lastBlock(const builders::LayerPlan& layer, const poplar::Tensor& in_place,
+                                   const poplar::Tensor& blocks, std::size_t rows);
 // Weights, or their gradients, on the tiles of their layers.
 std::vector<Proposal> proposalsFor(const std::vector<LayerArrays>& layers, const builders::NetworkPlan& network);
 

@@ -22,6 +22,7 @@ def initialize() -> None:
 
         if not _jax_private.is_known_platform(PLATFORM):
             _jax_private.register_platform(PLATFORM, make_client)
+            _jax_private.leave_out_of_cache(PLATFORM)
             _rules.register(PLATFORM)
     except Exception as error:  # a version of JAX that lacks what is private to it
         _warn(_described(error))

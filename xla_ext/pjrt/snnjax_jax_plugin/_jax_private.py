@@ -4,11 +4,12 @@ All are modules that ``import jax`` has loaded: `jax.extend`, which is public, w
 package together. ``tests/ipu/device/test_jax_private.py`` holds that they are there.
 """
 
+import functools
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from jax._src import callback, debugging, xla_bridge
+from jax._src import callback, compilation_cache, debugging, xla_bridge
 from jax._src.interpreters import mlir as _mlir
 from jax._src.lax.windowed_reductions import select_and_scatter_add_p as select_and_scatter_add_p
 from jaxlib import xla_client
@@ -41,6 +42,24 @@ def register_platform(platform: str, make_client: Callable[[], Any]) -> None:
     )
     if platform not in _mlir._platforms_with_donation:
         _mlir._platforms_with_donation.append(platform)
+
+
+def leave_out_of_cache(platform: str) -> None:
+    """Let JAX keep no programs for several devices of a platform in `JAX_COMPILATION_CACHE_DIR`.
+
+    jaxlib ends the process where it stores one whose plugin does not say how its results are laid out. JAX means its
+    cache for other platforms, but asks only for the first program of a process.
+    """
+    put = compilation_cache.put_executable_and_time
+
+    @functools.wraps(put)
+    def put_unless_several(
+        cache_key: str, module_name: str, executable: Any, backend: Any, compile_time: int
+    ) -> None:
+        if backend.platform != platform or len(executable.local_devices()) == 1:
+            put(cache_key, module_name, executable, backend, compile_time)
+
+    compilation_cache.put_executable_and_time = put_unless_several
 
 
 def register_lowering(primitive: Any, rule: Callable[..., Any], platform: str) -> None:

@@ -31,6 +31,7 @@ static_assert(currentRow(14, 100, 2, 4, true) == 7 + 6 + (5 + 14 * 7) + 100 * 5 
 static_assert(listedRow(700, 16, 2) == 9 + 3 * 4 + (4 + 16 * 3 + 5 * 7) + 350 * 5 + 16 * (6 + 4));
 static_assert(lastGradient(snnjax::Boxcar) == 5 + 2 + 1 + 3 + 1 + 7 + 3);
 static_assert(sumListedRows(14, 2, 4, false) == 7 + 7 * 7 && sumListedRows(15, 2, 4, false) == 7 + 7 * 7 + 4);
+static_assert(sumListedRows(15, 2, 4, false, true) == 7 + 7 * 5 + 3);  // rows that a codelet made: no min
 static_assert(sumListedRows(10, 22, 4, false) == 2 * (7 + 5 * 15) + (7 + 5 * 13));
 static_assert(sumListedRows(10, 3, 4, false) == 3 * (7 + 5 * 9));  // odd: number by number
 static_assert(dotListedRows(14, 2, 4) == 5 + 1 + 14 * 7);  // ldz16, min, ld64, multiply, add lanes, store, branch
@@ -54,10 +55,11 @@ static_assert(packedRow(3) == 5 + 4 && packedRow(11) == 33 + 2 * 6 + 4);
 static_assert(blocksOfRow(30, 6) == 30 * 6 && blocksOfRow(9, 22) == 9 * (5 + 2 * 6));
 static_assert(joinRow(5, 2) == 12 * 8 + 2 * 24 + 5 * 10 + 14 + 2 * 2);
 // 700 candidates: the extremes, nine counts of 175 fours.
-static_assert(searchLists({700, 9, 0, 0, false}) == (60 + 700 * 3) + 9 * (18 + 60 + 175 * 7));
-static_assert(searchLists({700, 9, 2, 5, false}) - searchLists({700, 9, 0, 0, false}) ==
+static_assert(searchLists({700, 9, 0, 0, 0, false}) == (60 + 700 * 3) + 9 * (18 + 60 + 175 * 7));
+static_assert(searchLists({700, 9, 0, 2, 5, false}) - searchLists({700, 9, 0, 0, 0, false}) ==
               2 * (18 + 60 + 700 * 5 + 5 * 12));
-static_assert(searchLists({40, 3, 0, 0, true}) == (60 + 40 * 3) + 3 * (18 + 10 * 7));  // gathered
+static_assert(searchLists({40, 3, 0, 0, 0, true}) == (60 + 40 * 3) + 3 * (18 + 10 * 7));  // gathered
+static_assert(searchLists({40, 3, 2, 0, 0, true}) - searchLists({40, 3, 0, 0, 0, true}) == 2 * (13 + 10 * 11));
 static_assert(sumRows(733, 2, true) == 6 + 733 * 2 && sumRows(16, 10, true) == (12 + 16 * 5) + (6 + 16 * 2));
 
 // One op's rows, and copies. Two entries of value 0: skipped, once for a block of columns.
@@ -90,8 +92,8 @@ void testMonotone() {
   checkMonotone("pairs", [](unsigned n) { return walkOf({n, 0, 1}); });
   checkMonotone("pairs near", [](unsigned n) { return walkOf({200, n, 1}); });
   checkMonotone("marks of pairs", [](unsigned n) { return packedRow(n); });
-  checkMonotone("candidates to cut", [](unsigned n) { return searchLists({n, 9, 1, 3, false}); });
-  checkMonotone("passes of the search", [](unsigned n) { return searchLists({100, n, n, 3, true}); });
+  checkMonotone("candidates to cut", [](unsigned n) { return searchLists({n, 9, 2, 1, 3, false}); });
+  checkMonotone("passes of the search", [](unsigned n) { return searchLists({100, n, n, n, 3, true}); });
   checkMonotone("candidates of a list", [](unsigned n) { return joinRow(n, 3); });
   checkMonotone("sum of rows", [](unsigned n) { return sumRows(n, 4, true); });
 }

@@ -36,12 +36,15 @@ unsigned operationsOf(Loop&& loop) {
 int main() {
   using namespace snnjax;
   const unsigned above = operationsOf<4>([](const float* v, unsigned count) { numAbove(v, count, true, 3.0f); }),
+                 beyond = operationsOf<4>([](const float* v, unsigned count) { nextBeyond<true>(v, count, 3.0f); }),
                  standing = operationsOf([](const float* v, unsigned count) { standingOf(v, count, 3.0f); }),
                  any = operationsOf([](const float* v, unsigned count) {
                    using Of = Numbers<counting::Float2>;
                    for (unsigned k = 0; k < count; k += 2) anyAbove(Of::load(v + k), Of::fill(3.0f));
                  });
   CHECK_EQUAL(cycles::kFourAbove, 2 * kLoad + above + kBranch - 2 * kBeside);  // the other one beside the second load
+  constexpr unsigned kLesser = 2;  // the lesser of two pairs each, which is not counted
+  CHECK_EQUAL(cycles::kFourBeyond, 2 * kLoad + beyond + kLesser + kBranch - 2 * kBeside);
   CHECK_EQUAL(cycles::kRankedPair, kLoad + standing + kBranch - kBeside);
   // The mask's two halves in one, and from there to a main register, whose branch the loop's follows.
   constexpr unsigned kHalves = 1, kMove = 1;

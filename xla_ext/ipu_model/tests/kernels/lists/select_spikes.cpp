@@ -251,9 +251,22 @@ void testCut(unsigned kind, unsigned count) {
       ++passes;
       return static_cast<unsigned>(std::ranges::count_if(v, [&](float x) { return x > bound; }));
     };
-    const snnjax::Cut made = snnjax::findCut(count, slots, snnjax::extremesOf(forEach), countAbove, forEach);
+    unsigned walks = 0;
+    const auto next = [&](float bound, bool above) {
+      ++walks;
+      const float found =
+          above ? snnjax::nextBeyond<true>(v.data(), count, bound) : snnjax::nextBeyond<false>(v.data(), count, bound);
+      float expected = above ? INFINITY : -INFINITY;
+      for (const float x : v) {
+        if (above ? x > bound && x < expected : x < bound && x > expected) expected = x;
+      }
+      CHECK_EQUAL(found, expected);
+      return found;
+    };
+    const snnjax::Cut made = snnjax::findCut(count, slots, snnjax::extremesOf(forEach), countAbove, next, forEach);
     CHECK_EQUAL(made.counts, passes);
-    CHECK(made.counts <= 32 && made.tie_passes <= 32);
+    CHECK_EQUAL(made.walks, walks);
+    CHECK(made.counts <= 33 && made.walks <= snnjax::kFewBeyond && made.tie_passes <= 32);
     std::vector<unsigned> ids(count), kept;
     std::iota(ids.begin(), ids.end(), 0U);
     std::ranges::copy_if(ids, std::back_inserter(kept), [&](unsigned k) { return made.keeps(v[k], k); });

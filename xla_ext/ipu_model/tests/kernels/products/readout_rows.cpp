@@ -58,8 +58,9 @@ void testGradient(const ipu_model::CodeletLibrary& library, const std::string& w
 
 // Figures that a reader can count: five parts of one pair, or one of five pairs.
 using namespace snnjax::cycles;
-static_assert(readoutDot(5, 2, 4) == 5 * (3 + 2) + 4 && readoutDot(1, 10, 4) == 3 + 5 * 3 + 4);
-static_assert(readoutDot(5, 2, 2) == 5 * (3 + 3) + 4 && throughParts(5, 2, 3) == 5 * (3 + 3));
+static_assert(readoutDot(5, 2, 4, false) == 5 * (3 + 2) + 4 && readoutDot(1, 10, 4, false) == 3 + 5 * 3 + 4);
+static_assert(readoutDot(5, 2, 2, false) == 5 * (3 + 3) + 4);
+static_assert(readoutDot(5, 2, 4, true) == 5 * (4 + 4) + 4);  // a pointer, a load and a store more
 
 }  // namespace
 
