@@ -77,9 +77,7 @@ def _call(operands: Operands, _: object, results: Sequence[jax.ShapeDtypeStruct]
 def _call_backward(
     operands: BackwardOperands, _: object, results: Sequence[jax.ShapeDtypeStruct]
 ) -> list[Array]:
-    # Nobody else reads the cotangents, which take as much memory as the rows.
-    over = {"g": "g_x"} if operands.g.shape == results[0].shape else {}
-    return call_by_records("snnjax_moments_backward", operands, BackwardResults(*results), aliases=over)
+    return call_by_records("snnjax_moments_backward", operands, BackwardResults(*results))
 
 
 def _obstacle(shapes: Operands | BackwardOperands, _: object) -> str | None:

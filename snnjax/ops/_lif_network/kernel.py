@@ -168,23 +168,13 @@ def call_backward(
         switches,
         results,
         g_v,
-        {f"record.layers.v[{layer}]": f"g_v[{layer}]" for layer, own in enumerate(g_v) if own is not None}
-        | _over_spikes(arguments, needed, groups),
+        {f"record.layers.v[{layer}]": f"g_v[{layer}]" for layer, own in enumerate(g_v) if own is not None},
     )
 
 
 def _with_carried(state: LayerState) -> LayerState:
     """The flags of a state, true but for those of the neurons' own."""
     return jax.tree.map(lambda _: True, state)._replace(v=state.v, w=state.w)
-
-
-def _over_spikes(arguments: BackwardArguments, needed: Operands, groups: int) -> dict[str, str]:
-    """Where the cotangents of given currents replace those of the spikes, which the kernel reads just before."""
-    (g, *_), inputs = arguments.g.spikes, arguments.operands.inputs
-    if not (arguments.operands.has_currents and needed.inputs and g is not None):
-        return {}
-    is_alike = g.shape == (groups, *inputs.shape[1:]) and g.dtype == inputs.dtype
-    return {"g.spikes[0]": "operands.inputs"} if is_alike else {}
 
 
 def call_for_cotangents(
