@@ -34,6 +34,7 @@ AXES = (
     "steps",
     "steps_or_0",  # no rows if nobody reads them
     "batch",
+    "batch_or_0",
     "rows",  # of spikes, whatever axes they have
     "neurons",
     "neurons_or_1",  # one value per neuron, or one for all

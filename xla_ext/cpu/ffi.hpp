@@ -115,7 +115,7 @@ class Arrays {
     for (std::size_t i = 0; i < results.size(); ++i) {
       const ffi::AnyBuffer buffer = *results.get<ffi::AnyBuffer>(i).value();
       all_.emplace_back(buffer);
-      wishHugePagesUntilFreed(buffer.untyped_data(), buffer.size_bytes());
+      wishHugePagesForResult(buffer.untyped_data(), buffer.size_bytes());
     }
     countGroups();
   }

@@ -96,7 +96,7 @@ class Table:
         return {
             name: each
             for name, each in own.items()
-            if each.numbers == "sums" and each.axes == ("batch", "neurons")
+            if each.numbers == "sums" and each.axes == ("batch_or_0", "neurons")
         }
 
     def leaves(

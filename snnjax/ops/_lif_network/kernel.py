@@ -32,6 +32,7 @@ from snnjax.ops._lif_network.records import (
     ConnectionNumbers,
     LayerConstants,
     LayerNumbers,
+    LayerState,
     Operands,
     ReadoutOperands,
 )
@@ -151,8 +152,9 @@ def call_backward(
     """
     switches, needs = static
     needed = differentiable(needs.operands, arguments.operands)
-    # The kernel computes the cotangents of the states in any case.
-    first, first_readout = jax.tree.map(lambda _: True, (needed.first, needed.first_readout))
+    # The kernel computes the cotangents of these in any case.
+    first = tuple(_with_carried(state) for state in needed.first)
+    first_readout = jax.tree.map(lambda _: True, needed.first_readout)
     groups = results[0].shape[0]
     spent = [_is_overwritten(arguments, layer, groups) for layer in range(len(switches.layers))]
     g_v = tuple(
@@ -168,6 +170,11 @@ def call_backward(
         g_v,
         {f"record.layers.v[{layer}]": f"g_v[{layer}]" for layer, own in enumerate(g_v) if own is not None},
     )
+
+
+def _with_carried(state: LayerState) -> LayerState:
+    """The flags of a state, true but for those of the neurons' own."""
+    return jax.tree.map(lambda _: True, state)._replace(v=state.v, w=state.w)
 
 
 def call_for_cotangents(

@@ -118,12 +118,13 @@ def _forward(operands: Operands, switches: Switches) -> ForwardResults:
 def _droppable(shapes: ForwardResults, switches: Switches) -> PyTree:
     """The results that may be dropped.
 
-    They are what is in transit at the end, if no further call continues from them, and of the membranes recorded
-    twice those that the backward pass does not read.
+    They are the counts; the states at the end, if no further call continues from them, but for recurrent spikes; and
+    of the membranes recorded twice those that the backward pass does not read.
     """
     flags: Any = jax.tree.map(lambda _: False, shapes)
     results, record = flags.results, flags.record
-    last = [_of_transit(state, lambda _: True) for state in results.last]
+    counts, last = jax.tree.map(lambda _: True, (results.counts, results.last))
+    last = [state._replace(spikes=None if state.spikes is None else False) for state in last]
     if record is not None:
         twice = zip(record.layers, switches.layers, strict=True)
         layers = [
@@ -131,7 +132,7 @@ def _droppable(shapes: ForwardResults, switches: Switches) -> PyTree:
             for layer, switch in twice
         ]
         record = record._replace(layers=tuple(layers))
-    return ForwardResults(results._replace(last=tuple(last)), record)
+    return ForwardResults(results._replace(counts=counts, last=tuple(last)), record)
 
 
 def run_network(operands: Operands, switches: Switches) -> Results:

@@ -80,9 +80,11 @@ class ReadoutOperands(NamedTuple):
 class LayerState(NamedTuple):
     """The state that a layer carries from step to step."""
 
-    v: Annotated[Any, arrays("sums", "batch", "neurons", gradient="always")]
+    # As a result without rows if nobody reads it, as `w` and `remaining`
+    v: Annotated[Any, arrays("sums", "batch_or_0", "neurons", gradient="wanted")]
     w: Annotated[
-        Any, arrays("sums", "batch", "neurons", given="with constants.glif.second_state", gradient="always")
+        Any,
+        arrays("sums", "batch_or_0", "neurons", given="with constants.glif.second_state", gradient="wanted"),
     ]
     # The listed spikes of recurrent layers, else None
     spikes: Annotated[
@@ -120,9 +122,9 @@ class LayerState(NamedTuple):
     ] = None
 
     # Of neurons with a refractory period, else None: the steps that are left of it
-    remaining: Annotated[Any, arrays("sums", "batch", "neurons", given="with constants.glif.refractory")] = (
-        None
-    )
+    remaining: Annotated[
+        Any, arrays("sums", "batch_or_0", "neurons", given="with constants.glif.refractory")
+    ] = None
 
     @property
     def has_others(self) -> bool:
@@ -159,7 +161,8 @@ class Results(NamedTuple):
 
     # None without a readout: the spikes of the last layer stand for it
     output: Annotated[Any, arrays("floats", "steps", "batch", "neurons", given="with readout")]
-    counts: tuple[Annotated[Any, arrays("sums", "batch", "neurons")], ...]  # of true spikes
+    # Of true spikes, no rows if nobody reads them
+    counts: tuple[Annotated[Any, arrays("sums", "batch_or_0", "neurons")], ...]
     dropped: tuple[Annotated[Any, _COUNTS], ...]
     # An array or `SparseSpikes` of each layer; None unless recorded
     spikes: tuple[

@@ -104,3 +104,20 @@ def test_gradients_without_jit_are_those_with_it() -> None:
         return weighted_sum([results[0]])
 
     chex.assert_trees_all_equal(jax.grad(loss)(given[1]), jit(jax.grad(loss))(given[1]), strict=True)
+
+
+@needs_kernels
+@pytest.mark.parametrize("reads", [False, True])
+def test_programs_compute_only_the_counts_and_last_states_that_they_read(reads: bool) -> None:
+    """Of what nobody reads, no row comes out of the kernel; and the gradient stays the same to the bit."""
+    form = FORMS[0]
+    given, both = arguments(form, np.random.default_rng(0)), listed_only(form, "cpu")
+    alone = jit(
+        lambda *given: everything(form, "cpu", lambda results: [results[0], results[4]], weights_of)(*given)[
+            1
+        ]
+    )
+    run = both if reads else alone
+    text = run.lower(*given).as_text()
+    assert all((f"tensor<1x0x{width}xf32>" in text) is not reads for width in form.widths)
+    chex.assert_trees_all_equal(alone(*given), both(*given)[1], strict=True)

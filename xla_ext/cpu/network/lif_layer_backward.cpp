@@ -365,7 +365,7 @@ class PatchBackward {
     if (back_ != nullptr) back_->gather(-1, record_.firstSample(), samples(), rowsOf(carried_));
     for (Index r = 0; r < samples(); ++r) {
       const Index place = record_.place(r);
-      pass_.g_first.v.write(place, patch_.columns, g_v(-1).row(r));
+      if (pass_.g_first.v) pass_.g_first.v.write(place, patch_.columns, g_v(-1).row(r));
       if (pass_.g_first.w) pass_.g_first.w.write(place, patch_.columns, g_state_.w.data() + r * width_);
       if (pass_.g_first.spikes) pass_.g_first.spikes.write(place, patch_.columns, carried_.data() + r * width_);
     }

@@ -106,14 +106,15 @@ class Network {
   [[noreturn]] static void refuse(const std::string& name, const std::string& expected, const std::string& actual);
   Index lengthOf(schema::Axis axis, std::size_t layer) const;
   Types typesOf(schema::Numbers numbers, std::size_t layer) const;
-  // With the lengths that an array has where it may have them.
+  // With the lengths that an array has where it may have them; only a result may have no sequences.
   template <typename Item>
   std::array<Index, schema::kMaxRank> shapeOf(const schema::Leaf& leaf, std::size_t layer, const Item& item) const {
     std::array<Index, schema::kMaxRank> shape{};
     for (std::size_t i = 0; i < leaf.rank; ++i) {
       const schema::AxisForm axis = schema::formOf(leaf.axes[i]);
       const Index own = item.length(i);
-      shape[i] = own == axis.other ? own : lengthOf(axis.base, layer);
+      const bool may_be_own = std::is_same_v<Item, Result> || leaf.axes[i] != schema::Axis::kBatchOr0;
+      shape[i] = may_be_own && own == axis.other ? own : lengthOf(axis.base, layer);
     }
     return shape;
   }

@@ -91,7 +91,7 @@ class ForwardPass {
         .listed_record = record.listed_v.numbers(group_),
         .record_current = record.current.at<float>(group_),
         .last = numbersOf(last, group_),
-        .counts = to.counts[l].at<float>(group_),
+        .counts = to.counts[l].length(0) > 0 ? to.counts[l].at<float>(group_) : nullptr,
         .dropped = to.dropped[l].at<std::int32_t>(group_),
         .num_spikes = to.spikes[l].num_spikes.at<std::int32_t>(group_),
         .spikes = spikes_.back(),

@@ -117,19 +117,19 @@ bool isWished(const void* address) {
   return false;
 }
 
-// Memory of XLA in the heap is left as it is: what comes to lie there later has not asked for huge pages.
-void wishesForOthersEndWithTheirMemory() {
+// Small memory of XLA is left as it is: what comes to lie there later has not asked for huge pages.
+void onlyLargeResultsAskForHugePages() {
   using Memory = std::unique_ptr<char, decltype([](char* data) { std::free(data); })>;
   const auto wish = [](std::size_t bytes) {
     Memory memory(static_cast<char*>(std::malloc(bytes)));
-    snnjax::wishHugePagesUntilFreed(memory.get(), bytes);
+    snnjax::wishHugePagesForResult(memory.get(), bytes);
     return memory;
   };
-  const snnjax::Buffer<float> own(snnjax::kOwnMapping);
+  const snnjax::Buffer<float> own(snnjax::kLargeResult);
   if (snnjax::kExactBlocks || !isWished(own.data())) return;  // nobody wishes, or nobody reports it
-  const Memory in_heap = wish(snnjax::kOwnMapping - 1), mapped = wish(2 * snnjax::kOwnMapping);
-  CHECK(!isWished(in_heap.get() + snnjax::kOwnMapping / 2));
-  CHECK(isWished(mapped.get() + snnjax::kOwnMapping));
+  const Memory small = wish(snnjax::kLargeResult - 1), large = wish(2 * snnjax::kLargeResult);
+  CHECK(!isWished(small.get() + snnjax::kLargeResult / 2));
+  CHECK(isWished(large.get() + snnjax::kLargeResult));
 }
 
 // Runs after the destructors of what was made after it was registered.
@@ -152,6 +152,6 @@ int main() {
   noBlockHasTwoOwners();
   manyThreadsShareTheBlocks();
   absurdCountsAreOutOfMemory();
-  wishesForOthersEndWithTheirMemory();
+  onlyLargeResultsAskForHugePages();
   return check::failures;
 }

@@ -51,7 +51,8 @@ void NetworkCheck::need(const schema::Leaf& leaf, std::size_t l, ValueId value) 
   Shape sizes;
   for (std::size_t i = 0; i < leaf.rank; ++i) {
     const schema::AxisForm axis = schema::formOf(leaf.axes[i]);
-    const bool may_be_own = axis.other >= 0 && own[i] == static_cast<std::size_t>(axis.other);
+    const bool is_fixed = axis.other < 0 || leaf.axes[i] == Axis::kBatchOr0;  // every sequence is computed here
+    const bool may_be_own = !is_fixed && own[i] == static_cast<std::size_t>(axis.other);
     sizes.push_back(may_be_own ? own[i] : lengthOf(axis.base, l));
   }
   check_.need(type, leaf.numbers, sizes);
