@@ -1,4 +1,4 @@
-"""Leaky integrate-and-fire neurons with exponential synaptic currents, for simulations."""
+"""Leaky integrate-and-fire neurons with exponential synaptic currents, for simulations and layers."""
 
 from typing import Any
 
@@ -7,7 +7,8 @@ from jax.typing import ArrayLike
 
 from snnjax._arguments import explained
 from snnjax.neurons._synaptic import decays, effect_on_membrane, in_steps, sequence, stacked, voltages
-from snnjax.ops._simulation.records import SynapticLIF, constants, positive, step_length
+from snnjax.ops._simulation.records import SURROGATE, SynapticLIF, constants, positive, step_length
+from snnjax.surrogates import Surrogate, as_surrogate
 
 
 @explained
@@ -20,6 +21,7 @@ def cuba_lif(
     reset: ArrayLike,
     refractory: ArrayLike,
     dt: float,
+    surrogate: str | Surrogate = SURROGATE,
 ) -> SynapticLIF:
     r"""Make leaky neurons with synaptic currents (CUBA), which `snnjax.simulate` integrates exactly.
 
@@ -30,6 +32,9 @@ def cuba_lif(
     The currents :math:`g_r` and :math:`I` are in mV: a current in pA times the membrane's resistance. Each spike adds
     its weight to one of them. A synaptic time constant of 0 is a pulse, by which the membrane jumps by the weight.
 
+    In a layer, the connection leads to ``[receptors * neurons]`` targets, in the order of receptors; resets have no
+    gradient, and recorded membranes are relative to rest.
+
     Args:
         tau: membrane time constant in ms; like all of these one number, or one for each neuron.
         synaptic_taus: time constant of each receptor in ms.
@@ -38,10 +43,12 @@ def cuba_lif(
         reset: potential after a spike in mV, at most the threshold.
         refractory: time in ms for which it stays there, rounded to steps; 0 for none.
         dt: length of a step in ms.
+        surrogate: of the spikes in a layer, a function of the distance to the threshold in mV: ``superspike(s)`` is
+            ``1 / s`` mV wide.
 
     Raises:
-        ValueError: if a time is negative, a refractory time rounds to no step, a number is none, or a reset is above
-            its threshold.
+        ValueError: if a time is negative, a refractory time rounds to no step, a number is none, a reset is above its
+            threshold, or the surrogate is unknown.
 
     Example:
         >>> from snnjax import neurons
@@ -76,4 +83,5 @@ def cuba_lif(
         effect=stacked(op, "synaptic_taus", effects),
         has_conductances=False,
         dt=step,
+        surrogate=as_surrogate(op, surrogate),
     )

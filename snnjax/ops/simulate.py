@@ -1,6 +1,5 @@
 """`simulate`: recurrent networks of neurons with exponential synapses, many time steps at once, without training."""
 
-import functools
 from collections.abc import Sequence
 from typing import NoReturn
 
@@ -265,24 +264,15 @@ def _relative(neurons: SynapticLIF, state: SimulationState, count: int, dtype: D
 def _constants(
     neurons: SynapticLIF, count: int, dtype: DTypeLike, currents: Array | None
 ) -> dict[str, Array]:
-    """Those of the neurons, and what given currents add to the membrane; potentials are relative to rest.
-
-    A membrane is so in steps that are small beside its distance to rest, however short a step of time is, and at rest
-    it does not move.
-    """
-    of = functools.partial(_of, neurons, count=count, dtype=dtype)
-    rest, effect = of("rest"), of("effect")
-    return {
-        "leak": of("leak"),
-        "threshold": of("threshold") - rest,
-        "reset": of("reset") - rest,
-        "refractory": constant(_OP, "neurons.refractory", neurons.refractory, count).astype(jnp.int32),
-        "synaptic_decay": of("synaptic_decay"),
-        "effect": effect - rest[None] if neurons.has_conductances else effect,
-        "currents": jnp.zeros((0, 1), dtype)
-        if currents is None
-        else of("gain")[None] * currents.astype(dtype),
-    }
+    """Those of the neurons, and what given currents add to the membrane; potentials are relative to rest."""
+    given = jnp.zeros((0, 1), dtype)
+    if currents is not None:
+        given = _of(neurons, "gain", count, dtype)[None] * currents.astype(dtype)
+    names = ("leak", "threshold", "reset", "refractory", "synaptic_decay", "effect")
+    for name in ("rest", *names):
+        constant(_OP, f"neurons.{name}", getattr(neurons, name), count)
+    own = neurons.relative(dtype)
+    return {"currents": given, **{name: getattr(own, name) for name in names}}
 
 
 def _of(neurons: SynapticLIF, name: str, count: int, dtype: DTypeLike) -> Array:

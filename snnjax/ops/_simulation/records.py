@@ -1,11 +1,12 @@
 """What `simulate` takes and yields: constants of neurons, random input, the state and the result."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Int, UInt8
 
 from snnjax._arguments import explained
@@ -13,17 +14,19 @@ from snnjax._check import check_integer, concrete, fail, short_repr
 from snnjax._plasticity import ShortTermState, STDPTraces
 from snnjax._sparse_spikes import SparseSpikes
 from snnjax._types import Unchecked
+from snnjax.surrogates import Surrogate, superspike
 
 # The largest mean number of events in a step: each has a row in the table of the counts.
 _MOST_EVENTS = 500.0
 _MS_PER_S = 1000.0
 _WORDS = 2.0**32  # random words that there are
+SURROGATE = superspike(slope=1.0)  # half a millivolt from the threshold its derivative is 0.44 of its peak
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class SynapticLIF:
-    """Leaky neurons with exponential synapses and a refractory period, as `snnjax.simulate` runs them.
+    """Leaky neurons with exponential synapses and a refractory period, for `snnjax.simulate` and `snnjax.layer`.
 
     Made by `snnjax.neurons.cuba_lif` and `snnjax.neurons.coba_lif`. Constants have one number for each neuron, or one
     for all: ``[neurons]`` or ``[1]``.
@@ -40,11 +43,23 @@ class SynapticLIF:
     effect: Float[Array, "receptors neurons_or_1"]
     has_conductances: bool = field(metadata={"static": True})
     dt: float = field(metadata={"static": True})  # ms, the length of a step
+    # In a layer: a function of the distance to the threshold in mV.
+    surrogate: Surrogate = field(default=SURROGATE, metadata={"static": True})
 
     @property
     def num_receptors(self) -> int:
         """The number of kinds of synapses, which is that of time constants or reversal potentials."""
         return self.effect.shape[0]
+
+    def relative(self, dtype: DTypeLike) -> "SynapticLIF":
+        """The same, in a dtype, with potentials relative to rest.
+
+        A membrane is so in steps that are small beside its distance to rest, however short a step of time is, and at
+        rest it does not move.
+        """
+        own = jax.tree.map(lambda leaf: leaf if leaf.dtype == jnp.int32 else leaf.astype(dtype), self)
+        effect = own.effect - own.rest[None] if self.has_conductances else own.effect
+        return replace(own, threshold=own.threshold - own.rest, reset=own.reset - own.rest, effect=effect)
 
 
 @jax.tree_util.register_dataclass

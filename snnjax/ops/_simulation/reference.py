@@ -33,20 +33,23 @@ def _poisson_counts(operands: Operands, step: Array) -> Array:
     return jnp.sum(drawn[None, :] > operands.poisson_limits, axis=0, dtype=jnp.int32)
 
 
-def _membranes(operands: Operands, static: Static, v: Array, g: Array, current: Array | None) -> Array:
-    """The membranes after a step, of neurons that are free."""
+def membranes(cells: Unchecked, has_conductances: bool, v: Array, g: Array, current: Array | None) -> Array:
+    """The membranes after a step, of neurons that are free; `cells` are `Operands` or a `SynapticLIF`.
+
+    Receptors are on the first axis of `g`; `v` and constants have as many axes as each other.
+    """
     pull = jnp.zeros_like(v) if current is None else current
-    if not static.has_conductances:
-        pull = pull + operands.leak * v
-    for own, effect in zip(g, operands.effect, strict=True):
+    if not has_conductances:
+        pull = pull + cells.leak * v
+    for own, effect in zip(g, cells.effect, strict=True):
         pull = pull + effect * own
-    if not static.has_conductances:
+    if not has_conductances:
         return pull
     total = jnp.ones_like(v)
     for own in g:
         total = total + own
     target = pull / total
-    return target + (v - target) * jnp.exp(jnp.minimum(operands.leak * total, 0))
+    return target + (v - target) * jnp.exp(jnp.minimum(cells.leak * total, 0))
 
 
 class _Arrivals(NamedTuple):
@@ -103,7 +106,7 @@ def reference(operands: Operands, static: Static) -> Results:
             arrived = arrived.at[static.poisson_receptor].add(added)
         g = received + arrived
         busy = remaining > 0
-        v = jnp.where(busy, v, _membranes(operands, static, v, g, current))
+        v = jnp.where(busy, v, membranes(operands, static.has_conductances, v, g, current))
         spikes = ~busy & (v > operands.threshold)
         v = jnp.where(spikes, operands.reset, v)
         remaining = jnp.where(spikes, operands.refractory, remaining - busy.astype(jnp.int32))
