@@ -7,9 +7,9 @@ from jax.typing import ArrayLike
 
 from snnjax._arguments import explained
 from snnjax._check import fail
-from snnjax.neurons._synaptic import decays, in_steps, sequence, stacked, voltages
-from snnjax.ops._simulation.records import SURROGATE, SynapticLIF, constants, known, positive, step_length
-from snnjax.surrogates import Surrogate, as_surrogate
+from snnjax.neurons._synaptic import decays, in_millivolts, in_steps, sequence, stacked, voltages
+from snnjax.ops._simulation.records import SynapticLIF, constants, known, positive, step_length
+from snnjax.surrogates import Surrogate
 
 
 @explained
@@ -23,7 +23,8 @@ def coba_lif(
     reset: ArrayLike,
     refractory: ArrayLike,
     dt: float,
-    surrogate: str | Surrogate = SURROGATE,
+    surrogate: str | Surrogate = "superspike",
+    width: float = 10.0,
 ) -> SynapticLIF:
     r"""Make leaky neurons with synaptic conductances (COBA), which `snnjax.simulate` integrates by exponential Euler.
 
@@ -46,8 +47,9 @@ def coba_lif(
         reset: potential after a spike in mV, at most the threshold.
         refractory: time in ms for which it stays there, rounded to steps; 0 for none.
         dt: length of a step in ms.
-        surrogate: of the spikes in a layer, a function of the distance to the threshold in mV: ``superspike(s)`` is
-            ``1 / s`` mV wide.
+        surrogate: of the spikes in a layer, a function of the distance to the threshold.
+        width: the distance in mV that it takes for 1. That from reset to threshold makes gradients as of other neurons,
+            whose thresholds are 1; far smaller ones let them explode.
 
     Raises:
         ValueError: if a time is negative, a refractory time rounds to no step, there are not as many reversal
@@ -90,5 +92,5 @@ def coba_lif(
         effect=stacked(op, "reversals", pulls),
         has_conductances=True,
         dt=step,
-        surrogate=as_surrogate(op, surrogate),
+        surrogate=in_millivolts(op, surrogate, width),
     )

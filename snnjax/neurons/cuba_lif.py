@@ -6,9 +6,17 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from snnjax._arguments import explained
-from snnjax.neurons._synaptic import decays, effect_on_membrane, in_steps, sequence, stacked, voltages
-from snnjax.ops._simulation.records import SURROGATE, SynapticLIF, constants, positive, step_length
-from snnjax.surrogates import Surrogate, as_surrogate
+from snnjax.neurons._synaptic import (
+    decays,
+    effect_on_membrane,
+    in_millivolts,
+    in_steps,
+    sequence,
+    stacked,
+    voltages,
+)
+from snnjax.ops._simulation.records import SynapticLIF, constants, positive, step_length
+from snnjax.surrogates import Surrogate
 
 
 @explained
@@ -21,7 +29,8 @@ def cuba_lif(
     reset: ArrayLike,
     refractory: ArrayLike,
     dt: float,
-    surrogate: str | Surrogate = SURROGATE,
+    surrogate: str | Surrogate = "superspike",
+    width: float = 10.0,
 ) -> SynapticLIF:
     r"""Make leaky neurons with synaptic currents (CUBA), which `snnjax.simulate` integrates exactly.
 
@@ -43,8 +52,9 @@ def cuba_lif(
         reset: potential after a spike in mV, at most the threshold.
         refractory: time in ms for which it stays there, rounded to steps; 0 for none.
         dt: length of a step in ms.
-        surrogate: of the spikes in a layer, a function of the distance to the threshold in mV: ``superspike(s)`` is
-            ``1 / s`` mV wide.
+        surrogate: of the spikes in a layer, a function of the distance to the threshold.
+        width: the distance in mV that it takes for 1. That from reset to threshold makes gradients as of other neurons,
+            whose thresholds are 1; far smaller ones let them explode.
 
     Raises:
         ValueError: if a time is negative, a refractory time rounds to no step, a number is none, a reset is above its
@@ -83,5 +93,5 @@ def cuba_lif(
         effect=stacked(op, "synaptic_taus", effects),
         has_conductances=False,
         dt=step,
-        surrogate=as_surrogate(op, surrogate),
+        surrogate=in_millivolts(op, surrogate, width),
     )

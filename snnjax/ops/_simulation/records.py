@@ -20,7 +20,7 @@ from snnjax.surrogates import Surrogate, superspike
 _MOST_EVENTS = 500.0
 _MS_PER_S = 1000.0
 _WORDS = 2.0**32  # random words that there are
-SURROGATE = superspike(slope=1.0)  # half a millivolt from the threshold its derivative is 0.44 of its peak
+_SUPERSPIKE = superspike()
 
 
 @jax.tree_util.register_dataclass
@@ -44,7 +44,7 @@ class SynapticLIF:
     has_conductances: bool = field(metadata={"static": True})
     dt: float = field(metadata={"static": True})  # ms, the length of a step
     # In a layer: a function of the distance to the threshold in mV.
-    surrogate: Surrogate = field(default=SURROGATE, metadata={"static": True})
+    surrogate: Surrogate = field(default=_SUPERSPIKE, metadata={"static": True})
 
     @property
     def num_receptors(self) -> int:
@@ -178,18 +178,25 @@ def known(op: str, name: str, value: Unchecked) -> np.ndarray:
     return np.atleast_1d(np.asarray(numbers, np.float64))
 
 
-def positive(op: str, name: str, value: Unchecked, *, or_zero: bool = False) -> np.ndarray:
+def positive(
+    op: str, name: str, value: Unchecked, *, or_zero: bool = False, hint: str = "Pass a length in ms"
+) -> np.ndarray:
     """The same for numbers above 0."""
     numbers = known(op, name, value)
     if np.any(numbers < 0) or (not or_zero and np.any(numbers == 0)):
         least = "at least 0" if or_zero else "above 0"
         wrong = float(np.min(numbers))
-        fail(f"{op}: `{name}` must be {least}, got {wrong:g}. Pass a length in ms.")
+        fail(f"{op}: `{name}` must be {least}, got {wrong:g}. {hint}.")
     return numbers
 
 
 def step_length(op: str, dt: Unchecked) -> float:
     """The length of a step in ms, one for all neurons."""
-    if np.ndim(dt) != 0:
-        fail(f"{op}: `dt` must be one number, got {short_repr(dt)}. All neurons have steps of one length.")
-    return float(positive(op, "dt", dt)[0])
+    return scalar(op, "dt", dt, "All neurons have steps of one length", "Pass a length in ms")
+
+
+def scalar(op: str, name: str, value: Unchecked, why: str, hint: str = "Pass a distance in mV") -> float:
+    """One number above 0 for all neurons."""
+    if np.ndim(value) != 0:
+        fail(f"{op}: `{name}` must be one number, got {short_repr(value)}. {why}.")
+    return float(positive(op, name, value, hint=hint)[0])

@@ -60,7 +60,12 @@ def _two(size: int, excites: float, inhibits: float, probability: float, delay: 
     weights = {"E": excites, "I": inhibits}
     projections = tuple(
         Projection(
-            source, target, (weights[source], 0.0), (delay, 0.0), min(k, receptors - 1), probability=probability
+            source,
+            target,
+            (weights[source], 0.0),
+            (delay, 0.0),
+            min(k, receptors - 1),
+            probability=probability,
         )
         for k, source in enumerate(sizes)
         for target in sizes
@@ -181,4 +186,6 @@ class Measured(NamedTuple):
     cpu: float  # s a simulated second
     wall: float
     rates: dict[str, float]  # Hz
-    spikes: tuple[np.ndarray, np.ndarray] | None = None  # times in ms from the warm-up on, and numbers of neurons
+    spikes: tuple[np.ndarray, np.ndarray] | None = (
+        None  # times in ms from the warm-up on, and numbers of neurons
+    )

@@ -9,7 +9,7 @@ import time
 
 import numpy as np
 
-from tests.benchmarks.simulators.circuits import Circuit, DT, Measured, Projection, Run
+from tests.benchmarks.simulators.circuits import DT, Circuit, Measured, Projection, Run
 
 _MODELS = {"currents": "iaf_psc_exp", "conductances": "iaf_cond_exp", "pulses": "iaf_psc_delta"}
 

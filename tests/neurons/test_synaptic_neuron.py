@@ -1,0 +1,98 @@
+"""`cuba_lif` and `coba_lif` in layers: spikes of `simulate`, before and after training, and what gradients are."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+
+import snnjax
+from snnjax import DelayedSynapses, Synapses, blocks, circuits, neurons, simulate, simulation_state
+
+SIZE, STEPS, DT, JUMP = 60, 120, 0.5, 0.5
+COMMON: dict[str, Any] = {"tau": 20.0, "threshold": -50.0, "reset": -60.0, "refractory": 2.0, "dt": DT}
+CUBA = neurons.cuba_lif(synaptic_taus=(5.0, 10.0, 0.0), rest=np.linspace(-62.0, -58.0, SIZE), **COMMON)
+COBA = neurons.coba_lif(synaptic_taus=(5.0, 10.0, 5.0), reversals=(0.0, -80.0, 0.0), rest=-60.0, **COMMON)
+
+
+def column(cells: neurons.SynapticLIF) -> DelayedSynapses:
+    """Excitation and inhibition, each by its receptor, with a delay for each synapse."""
+    populations = circuits.Populations({"E": 48, "I": 12})
+    excites, inhibits = (0.05, 0.2) if cells.has_conductances else (0.6, -2.4)
+    wiring = [
+        circuits.Projection(
+            source, target, weight, circuits.Uniform(DT, 5.0), probability=0.3, receptor=receptor
+        )
+        for receptor, (source, weight) in enumerate((("E", excites), ("I", inhibits)))
+        for target in "EI"
+    ]
+    return populations.connect(jax.random.key(0), wiring, dt=DT, receptors=3, dtype=jnp.float32)
+
+
+def network(cells: neurons.SynapticLIF, synapses: DelayedSynapses):
+    """A layer whose third receptor has an input for each neuron; params, stats and recurrent connection."""
+    block, own, held = blocks.from_delayed_synapses(synapses)
+    each = Synapses.from_mask(jnp.eye(SIZE, 3 * SIZE, 2 * SIZE, dtype=bool))
+    net = snnjax.network(
+        SIZE, [snnjax.layer(snnjax.sparse(3 * SIZE, synapses=each, bias=False), cells, recurrent=block)]
+    )
+    key = jax.random.key(1)
+    inputs = blocks.SparseParams(jnp.full(SIZE, JUMP))
+    return net, {"layer_0/connection": inputs, "layer_0/recurrent": own}, net.initial_stats(key), block, held
+
+
+def simulated(cells: neurons.SynapticLIF, synapses: DelayedSynapses, x: jax.Array) -> np.ndarray:
+    """The spikes ``[steps, neurons]`` of `simulate`, in which the inputs of the third receptor are currents."""
+    state = simulation_state(cells, synapses)
+    given = JUMP * x / cells.gain[None]
+    run = jax.jit(simulate, static_argnames=("steps", "capacity"))
+    out, _ = run(cells, synapses, state, steps=len(x), currents=given, capacity=SIZE)
+    ids = np.asarray(out.spikes.ids)
+    return (ids[:, :, None] == np.arange(SIZE)).any(axis=1)
+
+
+def test_spikes_of_a_trained_layer_are_those_of_a_simulation():
+    net, params, stats, block, held = network(CUBA, column(CUBA))
+    stats |= {"layer_0/recurrent": held}
+    before = params["layer_0/recurrent"].weights
+    wanted = DT * jnp.linspace(0.002, 0.04, SIZE)  # spikes a step
+
+    def loss(weights, x):
+        own = params | {"layer_0/recurrent": params["layer_0/recurrent"]._replace(weights=weights)}
+        spikes = net.apply(own, None, x, stats=stats)[0].output
+        return jnp.mean((jnp.mean(spikes, axis=(0, 1)) - wanted) ** 2), spikes
+
+    @jax.jit
+    def step(weights, x):
+        (value, spikes), gradient = jax.value_and_grad(loss, has_aux=True)(weights, x)
+        change = 0.15 * gradient / jnp.sqrt(jnp.mean(gradient**2))
+        sign = jnp.sign(before)  # Dale's law
+        return sign * jnp.maximum(sign * (weights - change), 0), value, spikes
+
+    weights, values = before, []
+    for key in jax.random.split(jax.random.key(2), 20):
+        x = jax.random.poisson(key, 0.55, (STEPS, 2, SIZE)).astype(jnp.float32)
+        used, (weights, value, spikes) = weights, step(weights, x)
+        values.append(float(value))
+    assert np.mean(values[-5:]) < 0.7 * np.mean(values[:5])
+    assert 100 < spikes.sum() < 2000
+    own = params["layer_0/recurrent"]._replace(weights=used)
+    synapses = blocks.to_delayed_synapses(block, own, held)
+    for sequence in range(2):
+        found = simulated(CUBA, synapses, x[:, sequence])
+        np.testing.assert_array_equal(found, np.asarray(spikes[:, sequence]) > 0)
+
+
+def test_conductances_in_a_layer_spike_as_in_a_simulation():
+    synapses = column(COBA)
+    net, params, stats, _, held = network(COBA, synapses)
+    x = (
+        jnp.zeros((STEPS, 1, SIZE)).at[0].set(jnp.linspace(4.0, 16.0, SIZE))
+    )  # of a conductance that starts it
+    out, _ = jax.jit(net.apply)(params, None, x, stats=stats | {"layer_0/recurrent": held})
+    state = simulation_state(COBA, synapses)
+    state = state._replace(received=state.received.at[2].set(JUMP * x[0, 0]))
+    found, _ = simulate(COBA, synapses, state, steps=STEPS)
+    assert found.counts.sum() > 120
+    np.testing.assert_array_equal(found.counts, out.output[:, 0].sum(axis=0))
