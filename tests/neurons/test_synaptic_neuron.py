@@ -6,7 +6,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-
 import snnjax
 from snnjax import DelayedSynapses, Synapses, blocks, circuits, neurons, simulate, simulation_state
 

@@ -4,6 +4,7 @@ Potentials and currents are in mV (a current times the resistance of the membran
 times in ms, rates in Hz. This file needs NumPy alone.
 """
 
+import os
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -189,3 +190,9 @@ class Measured(NamedTuple):
     spikes: tuple[np.ndarray, np.ndarray] | None = (
         None  # times in ms from the warm-up on, and numbers of neurons
     )
+
+
+def pinned(measure: Callable[[Run], Measured], run: Run) -> Measured:
+    """What `measure` returns, in a process that may use as many cores as the run has threads."""
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: run.threads])
+    return measure(run)

@@ -18,8 +18,8 @@ def measure(run: Run) -> Measured:
     """Build and simulate a circuit in this process."""
     import nest
 
-    nest.set_verbosity("M_ERROR")
     nest.ResetKernel()
+    nest.verbosity = nest.VerbosityLevel.ERROR
     nest.local_num_threads, nest.resolution, nest.rng_seed = run.threads, DT, run.seed
     circuit = run.circuit(run.argument)
     start = _clock()
