@@ -5,9 +5,23 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import snnjax
-from snnjax import DelayedSynapses, Synapses, blocks, circuits, neurons, simulate, simulation_state
+from snnjax import (
+    DelayedSynapses,
+    Synapses,
+    blocks,
+    circuits,
+    layer,
+    neurons,
+    simulate,
+    simulation_state,
+    sparse,
+    synaptic,
+)
+from snnjax.surrogates import superspike
+from tests.errors.refusals import refusals
 
 SIZE, STEPS, DT, JUMP = 60, 120, 0.5, 0.5
 COMMON: dict[str, Any] = {"tau": 20.0, "threshold": -50.0, "reset": -60.0, "refractory": 2.0, "dt": DT}
@@ -95,3 +109,71 @@ def test_conductances_in_a_layer_spike_as_in_a_simulation():
     found, _ = simulate(COBA, synapses, state, steps=STEPS)
     assert found.counts.sum() > 120
     np.testing.assert_array_equal(found.counts, out.output[:, 0].sum(axis=0))
+
+
+@pytest.mark.parametrize("learn", [False, True])
+def test_synapses_return_from_a_layer_as_they_were(learn: bool):
+    given = column(CUBA)
+    block, params, stats = blocks.from_delayed_synapses(given, learn=learn)
+    found = blocks.to_delayed_synapses(block, params, stats)
+    for name in ("sources", "targets", "delays", "weights"):
+        np.testing.assert_array_equal(getattr(found, name)(), getattr(given, name)())
+    assert found.max_delay == given.max_delay
+    assert (params.raw_delay is None) != learn
+
+
+def test_derivative_of_a_spike_is_that_of_distances_in_units_of_the_width():
+    cells = neurons.cuba_lif(synaptic_taus=(0.0,), rest=-60.0, surrogate=superspike(2.0), width=4.0, **COMMON)
+    neuron = blocks.spiking(cells).neuron
+    state = neuron.initial_state(None, 1, 1)
+
+    def fired(jump):
+        state_after, spikes = neuron.step(None, state, jump)
+        return jnp.sum(spikes), state_after
+
+    slope, after = jax.grad(fired, has_aux=True)(jnp.array([[12.0]]))  # 2 mV above the threshold
+    np.testing.assert_allclose(slope, [[1 / 4.0 / (1 + 2.0 * 2.0 / 4.0) ** 2]], rtol=1e-6)
+    assert (after.v.tolist(), after.remaining.tolist()) == ([[0.0]], [[4]])
+    reset = jax.jacrev(lambda jump: fired(jump)[1].v)(jnp.array([[12.0]]))
+    assert not reset.any()
+    assert not jax.grad(lambda jump: neuron.step(None, after, jump)[1].sum())(jnp.array([[12.0]])).any()
+
+
+RECURRENT = synaptic(sparse(SIZE, fan_in=2, bias=False), max_delay=3, initial=1, learn=False)
+WEIGHTS = RECURRENT.init(jax.random.key(0), (SIZE,), dtype=jnp.float32)
+HELD = RECURRENT.initial_stats(jax.random.key(0), (SIZE,))
+
+
+def network_of(own):
+    return snnjax.network(4, [own])
+
+
+def make(**changed) -> neurons.SynapticLIF:
+    return neurons.cuba_lif(**({"synaptic_taus": (5.0, 10.0), "rest": -60.0} | COMMON | changed))
+
+
+REFUSED = {
+    "cuba_lif: `connection` must lead to 2 receptors of each neuron, got targets of the shape [3]. "
+    "Lead to receptors * neurons targets.": lambda: network_of(layer(snnjax.dense(3), make())),
+    "cuba_lif: `neurons` must be as many as have constants, 2, got 3. "
+    "Make the neurons for as many.": lambda: network_of(layer(3, make(rest=np.array([-60.0, -61.0])))),
+    "layer: `neuron` must be of known constants, got a tracer. Make the network outside of jit.": lambda: (
+        jax.jit(lambda cells: network_of(layer(3, cells)).num_outputs)(make())
+    ),
+    "cuba_lif: `width` must be above 0, got 0. Pass a distance in mV.": lambda: make(width=0.0),
+    "cuba_lif: `width` must be one number, got float64[2]. All neurons have one surrogate.": lambda: make(
+        width=np.ones(2)
+    ),
+    "to_delayed_synapses: `block` must be synaptic(sparse(...)) without a bias, got 3. "
+    "Pass bias=False.": lambda: blocks.to_delayed_synapses(3, WEIGHTS, HELD),
+    "to_delayed_synapses: `params` must be of known values, got a tracer. Convert them outside of jit.": lambda: (
+        jax.jit(lambda own: blocks.to_delayed_synapses(RECURRENT, own, HELD).words)(WEIGHTS)
+    ),
+    "from_delayed_synapses: `synapses` must be DelayedSynapses, got 3. Make them with DelayedSynapses.of.": lambda: (
+        blocks.from_delayed_synapses(3)
+    ),
+    "from_delayed_synapses: `synapses` must be of known values, got a tracer. Convert them outside of jit.": lambda: (
+        jax.jit(lambda given: blocks.from_delayed_synapses(given)[1].weights)(column(CUBA))
+    ),
+}
+test_what_does_not_fit_is_refused = refusals(REFUSED)
