@@ -83,11 +83,14 @@ def test_spikes_of_a_trained_layer_are_those_of_a_simulation():
         sign = jnp.sign(before)  # Dale's law
         return sign * jnp.maximum(sign * (weights - change), 0), value, spikes
 
-    weights, values = before, []
+    weights, values, seen = before, [], []
     for key in jax.random.split(jax.random.key(2), 20):
         x = jax.random.poisson(key, 0.55, (STEPS, 2, SIZE)).astype(jnp.float32)
-        used, (weights, value, spikes) = weights, step(weights, x)
+        before_step = weights
+        weights, value, spikes = step(weights, x)
         values.append(float(value))
+        seen = [before_step, x, spikes]
+    used, x, spikes = seen
     assert np.mean(values[-5:]) < 0.7 * np.mean(values[:5])
     assert 100 < spikes.sum() < 2000
     own = params["layer_0/recurrent"]._replace(weights=used)
@@ -141,7 +144,8 @@ def test_derivative_of_a_spike_is_that_of_distances_in_units_of_the_width():
 
 RECURRENT = synaptic(sparse(SIZE, fan_in=2, bias=False), max_delay=3, initial=1, learn=False)
 WEIGHTS = RECURRENT.init(jax.random.key(0), (SIZE,), dtype=jnp.float32)
-HELD = RECURRENT.initial_stats(jax.random.key(0), (SIZE,))
+NONE: Any = 3
+HELD: Any = RECURRENT.initial_stats(jax.random.key(0), (SIZE,))
 
 
 def network_of(own):
@@ -165,12 +169,12 @@ REFUSED = {
         width=np.ones(2)
     ),
     "to_delayed_synapses: `block` must be synaptic(sparse(...)) without a bias, got 3. "
-    "Pass bias=False.": lambda: blocks.to_delayed_synapses(3, WEIGHTS, HELD),
+    "Pass bias=False.": lambda: blocks.to_delayed_synapses(NONE, WEIGHTS, HELD),
     "to_delayed_synapses: `params` must be of known values, got a tracer. Convert them outside of jit.": lambda: (
         jax.jit(lambda own: blocks.to_delayed_synapses(RECURRENT, own, HELD).words)(WEIGHTS)
     ),
     "from_delayed_synapses: `synapses` must be DelayedSynapses, got 3. Make them with DelayedSynapses.of.": lambda: (
-        blocks.from_delayed_synapses(3)
+        blocks.from_delayed_synapses(NONE)
     ),
     "from_delayed_synapses: `synapses` must be of known values, got a tracer. Convert them outside of jit.": lambda: (
         jax.jit(lambda given: blocks.from_delayed_synapses(given)[1].weights)(column(CUBA))

@@ -12,6 +12,7 @@ import argparse
 import itertools
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy.stats import ks_2samp
@@ -53,6 +54,8 @@ def _correlations(trains: Sequence[np.ndarray], seconds: float) -> np.ndarray:
     """Of all pairs of neurons that spike."""
     edges = np.linspace(0, 1000 * seconds, round(1000 * seconds / _BIN) + 1)
     counts = np.array([np.histogram(train, edges)[0] for train in trains if len(train)])
+    if len(counts) < 2:
+        return np.zeros(0)
     return np.corrcoef(counts)[np.triu_indices(len(counts), 1)]
 
 
@@ -60,11 +63,16 @@ def distances(pairs: Sequence[tuple[Statistics, Statistics]]) -> dict[tuple[str,
     """The distance between the distributions of each pair of runs, by statistic and population."""
     return {
         (name, population): np.array(
-            [ks_2samp(one[name][population], other[name][population]).statistic for one, other in pairs]
+            [_distance(one[name][population], other[name][population]) for one, other in pairs]
         )
         for name in NAMES
         for population in pairs[0][0][name]
     }
+
+
+def _distance(one: np.ndarray, other: np.ndarray) -> float:
+    found: Any = ks_2samp(one, other)
+    return found.statistic
 
 
 def as_markdown(ours: Sequence[Statistics], theirs: Sequence[Statistics]) -> str:
