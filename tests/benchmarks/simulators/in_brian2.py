@@ -54,7 +54,28 @@ def measure(run: Run) -> Measured:
 
 
 def _network(brian2, circuit: Circuit):
-    """One group for all populations, so that a step is one loop over neurons, and a monitor that counts its spikes."""
+    """The network of a circuit, and a monitor that counts its spikes."""
+    group, parts = _populations(brian2, circuit)
+    network, (_, unit, _) = brian2.Network(group), _MEMBRANES[circuit.kind]
+    for own in circuit.projections:
+        reached, scale = "v" if unit is None else f"g{own.receptor}", "" if unit == "1" else " * mV"
+        synapses = brian2.Synapses(
+            parts[own.source], parts[own.target], on_pre=f"{reached} += {own.weight[0]}{scale}"
+        )
+        synapses.connect(p=own.probability)
+        synapses.delay = own.delay[0] * brian2.ms
+        network.add(synapses)
+    jump = circuit.input_weight * brian2.mV
+    for name, rate in (circuit.input_rates or {}).items():
+        # Of 1,000 processes for each neuron, whose sum is drawn from a binomial distribution.
+        network.add(brian2.PoissonInput(parts[name], "v", 1000, rate / 1000 * brian2.Hz, jump))
+    monitor = brian2.SpikeMonitor(group, record=False)
+    network.add(monitor)
+    return network, monitor
+
+
+def _populations(brian2, circuit: Circuit):
+    """One group for all populations, so that a step is one loop over neurons, and its parts by name."""
     mv, ms = brian2.mV, brian2.ms
     pull, unit, method = _MEMBRANES[circuit.kind]
     equations = f"dv/dt = {pull} / tau : volt (unless refractory)\nrest : volt (constant)"
@@ -62,8 +83,7 @@ def _network(brian2, circuit: Circuit):
     for k, tau in enumerate(circuit.synaptic_taus):
         equations += f"\ndg{k}/dt = -g{k} / tau{k} : {unit}"
         given[f"tau{k}"] = tau * ms
-    for k, reversal in enumerate(circuit.reversals):
-        given[f"reversal{k}"] = reversal * mv
+    given |= {f"reversal{k}": reversal * mv for k, reversal in enumerate(circuit.reversals)}
     group = brian2.NeuronGroup(
         circuit.num_neurons,
         equations,
@@ -79,22 +99,4 @@ def _network(brian2, circuit: Circuit):
         parts[name].rest = circuit.rest[name] * mv
         mean, spread = circuit.start[name]
         parts[name].v = f"({mean} + {spread} * randn()) * mV"
-    network = brian2.Network(group)
-    for own in circuit.projections:
-        reached = "v" if unit is None else f"g{own.receptor}"
-        scale = "" if unit == "1" else " * mV"
-        synapses = brian2.Synapses(
-            parts[own.source], parts[own.target], on_pre=f"{reached} += {own.weight[0]}{scale}"
-        )
-        synapses.connect(p=own.probability)
-        synapses.delay = own.delay[0] * ms
-        network.add(synapses)
-    for name, rate in (circuit.input_rates or {}).items():
-        # Of 1,000 processes for each neuron, whose sum is drawn from a binomial distribution.
-        noise = brian2.PoissonInput(
-            parts[name], "v", 1000, rate / 1000 * brian2.Hz, circuit.input_weight * mv
-        )
-        network.add(noise)
-    monitor = brian2.SpikeMonitor(group, record=False)
-    network.add(monitor)
-    return network, monitor
+    return group, parts

@@ -77,19 +77,7 @@ def parts(circuit: Circuit, seed: int) -> tuple[Any, Any, Any, Any]:
         cells = neurons.coba_lif(**constants, reversals=circuit.reversals)
     else:
         cells = neurons.cuba_lif(**constants)
-    wiring = [
-        circuits.Projection(
-            own.source,
-            own.target,
-            weight=_values(circuits, own.weight, 0.0),
-            delay=_values(circuits, own.delay, DT / 2),
-            receptor=own.receptor,
-            probability=own.probability,
-            number=own.number,
-        )
-        for own in circuit.projections
-    ]
-    synapses = populations.connect(key, wiring, dt=DT, receptors=cells.num_receptors)
+    synapses = populations.connect(key, _wiring(circuit), dt=DT, receptors=cells.num_receptors)
     mean = populations.each({name: mean for name, (mean, _) in circuit.start.items()})
     spread = populations.each({name: spread for name, (_, spread) in circuit.start.items()})
     v = jnp.asarray(mean, jnp.float32)
@@ -101,8 +89,27 @@ def parts(circuit: Circuit, seed: int) -> tuple[Any, Any, Any, Any]:
     return cells, synapses, simulation_state(cells, synapses, v=v), poisson
 
 
-def _values(circuits, given: tuple[float, float], least: float):
+def _wiring(circuit: Circuit) -> list[Any]:
+    from snnjax import circuits
+
+    return [
+        circuits.Projection(
+            own.source,
+            own.target,
+            weight=_values(own.weight, 0.0),
+            delay=_values(own.delay, DT / 2),
+            receptor=own.receptor,
+            probability=own.probability,
+            number=own.number,
+        )
+        for own in circuit.projections
+    ]
+
+
+def _values(given: tuple[float, float], least: float):
     """A number, or a normal distribution of one sign."""
+    from snnjax import circuits
+
     mean, spread = given
     if spread == 0:
         return mean
