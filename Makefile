@@ -113,6 +113,12 @@ kernels-windows: build/windows  ## the same for Windows, and the types of what P
 
 build/macos build/windows: .venv/cross-compile
 
+# Python and jaxlib for aarch64 are downloaded, 900 MB, and run in QEMU: some seconds a test, hours for all of these.
+.PHONY: test-aarch64
+test-aarch64: build/aarch64  ## test the ops with those kernels and an emulated jaxlib (AARCH64_TESTS=tests/ops/test_dtypes.py)
+	$(BIN)/python -m tests.project.emulation build/emulated $</_cpu_kernels.so -- -q $(AARCH64_TESTS)
+AARCH64_TESTS ?= -n 2 tests/ops
+
 build/aarch64: cross-compiler
 cross-compiler:
 	@command -v aarch64-linux-gnu-g++ > /dev/null && command -v qemu-aarch64 > /dev/null || \

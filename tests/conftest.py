@@ -75,7 +75,7 @@ def pytest_collection_finish() -> None:
     """What modules hold is there to stay: the collector of garbage need not look at it again, nor as often as usual."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000, 20, 20)
+    gc.set_threshold(200_000, 20, 50)
 
 
 def pytest_runtest_teardown() -> None:

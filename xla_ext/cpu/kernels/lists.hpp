@@ -174,18 +174,18 @@ inline Index countMarks(const std::uint64_t* marks, Index words) {
   return count;
 }
 
-#if defined(__AVX2__) && !defined(__AVX512F__)
-// For eight marks, which lane each of eight lanes takes its number from, a byte each.
+#if (defined(__AVX2__) && !defined(__AVX512F__)) || defined(__ARM_NEON)
+// For the marks of a vector, which lane each lane takes its number from, a byte each.
 struct LaneTable {
-  std::uint64_t lanes[256];
+  std::uint64_t lanes[1U << kLanes];
 };
 
 // The marked lanes, side by side.
 constexpr LaneTable markedLanes() {
   LaneTable table{};
-  for (std::uint32_t marks = 0; marks < 256; ++marks) {
+  for (std::uint32_t marks = 0; marks < 1U << kLanes; ++marks) {
     int place = 0;
-    for (std::uint64_t lane = 0; lane < 8; ++lane) {
+    for (std::uint64_t lane = 0; lane < kLanes; ++lane) {
       if ((marks >> lane & 1) != 0) table.lanes[marks] |= lane << (8 * place++);
     }
   }
@@ -195,9 +195,9 @@ constexpr LaneTable markedLanes() {
 // For each lane, the number of marked ones before it.
 constexpr LaneTable lanesBefore() {
   LaneTable table{};
-  for (std::uint32_t marks = 0; marks < 256; ++marks) {
+  for (std::uint32_t marks = 0; marks < 1U << kLanes; ++marks) {
     std::uint64_t before = 0;
-    for (int lane = 0; lane < 8; ++lane) {
+    for (int lane = 0; lane < kLanes; ++lane) {
       table.lanes[marks] |= before << (8 * lane);
       before += marks >> lane & 1;
     }
@@ -206,8 +206,14 @@ constexpr LaneTable lanesBefore() {
 }
 
 inline Floats moveLanes(Floats x, const std::uint64_t& lanes) {
+#if defined(__ARM_NEON)
+  const uint32x4_t places = vmovl_u16(vget_low_u16(vmovl_u8(vcreate_u8(lanes))));
+  const uint32x4_t bytes = vmlaq_n_u32(vdupq_n_u32(0x03020100U), places, 0x04040404U);  // four of each number
+  return (Floats)vqtbl1q_u8((uint8x16_t)x, vreinterpretq_u8_u32(bytes));
+#else
   return (Floats)_mm256_permutevar8x32_ps(
       (__m256)x, _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(&lanes))));
+#endif
 }
 #endif
 
@@ -215,7 +221,7 @@ inline Floats moveLanes(Floats x, const std::uint64_t& lanes) {
 inline void putMarked(float* to, std::uint32_t marks, Floats x) {
 #if defined(__AVX512F__)
   store(to, (Floats)_mm512_maskz_compress_ps(maskOf(marks), (__m512)x));
-#elif defined(__AVX2__)
+#elif defined(__AVX2__) || defined(__ARM_NEON)
   static constexpr LaneTable kMarked = markedLanes();
   store(to, moveLanes(x, kMarked.lanes[marks]));
 #else
@@ -230,7 +236,7 @@ inline void putMarked(float* to, std::uint32_t marks, Floats x) {
 inline Floats spreadMarked(std::uint32_t marks, Floats x) {
 #if defined(__AVX512F__)
   return (Floats)_mm512_maskz_expand_ps(maskOf(marks), (__m512)x);
-#elif defined(__AVX2__)
+#elif defined(__AVX2__) || defined(__ARM_NEON)
   static constexpr LaneTable kBefore = lanesBefore();
   return select(maskOf(marks), moveLanes(x, kBefore.lanes[marks]), Floats{});
 #else

@@ -269,13 +269,25 @@ inline Floats part(const float* row, Index column, Index left) {
   return left >= kLanes ? load(row + column) : loadPart(row + column, left);
 }
 
-inline void affine(const float* x, const float* factor, const float* term, Index columns, float* out) {
+template <bool HasFactor, bool HasTerm>
+inline void affineBy(const float* x, const float* factor, const float* term, Index columns, float* out) {
   for (Index column = 0; column < columns; column += kLanes) {
     const Index left = columns - column;
     Floats y = part(x, column, left);
-    if (factor != nullptr) y = part(factor, column, left) * y;
-    if (term != nullptr) y += part(term, column, left);
+    if constexpr (HasFactor) y = part(factor, column, left) * y;
+    if constexpr (HasTerm) y += part(term, column, left);
     putPart(out, column, left, y);
+  }
+}
+
+// Compilers test in each round what they are not told before the loop.
+inline void affine(const float* x, const float* factor, const float* term, Index columns, float* out) {
+  if (factor != nullptr) {
+    term != nullptr ? affineBy<true, true>(x, factor, term, columns, out)
+                    : affineBy<true, false>(x, factor, term, columns, out);
+  } else {
+    term != nullptr ? affineBy<false, true>(x, factor, term, columns, out)
+                    : affineBy<false, false>(x, factor, term, columns, out);
   }
 }
 

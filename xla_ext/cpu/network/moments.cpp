@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cpu/call.hpp"
+#include "cpu/kernels.hpp"
 #include "cpu/memory.hpp"
 
 namespace snnjax::moments {
@@ -123,10 +124,12 @@ void momentsBackward(Call<BackwardOperands<Operand>, BackwardResults<Result>>& c
     call.threads.run((rows + some - 1) / some, [&](Index task, Index) {
       for (Index row = task * some; row < std::min((task + 1) * some, rows); ++row) {
         const Index place = row * channels;
-        const bool counts = inside == nullptr || inside[row] != 0;
-        for (Index c = 0; c < channels; ++c) {
-          out[place + c] = g[place + c] + (counts ? term[c] + factor[c] * x[place + c] : 0.0F);
+        if (inside != nullptr && inside[row] == 0) {
+          std::copy_n(g + place, channels, out + place);
+          continue;
         }
+        kernels().affine(x + place, factor, term, channels, out + place);
+        kernels().affine(g + place, nullptr, out + place, channels, out + place);
       }
     });
   }
