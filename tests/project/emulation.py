@@ -12,7 +12,19 @@ from pathlib import Path
 
 _SYSTEM = ("python3-minimal", "libpython3-stdlib", "libgomp1", "libstdc++6")
 # What snnjax and the tests of ops import; pip adds what these need.
-_PYTHON = ("jax", "jaxlib", "numpy", "optax", "safetensors", "jaxtyping", "h5py", "pillow", "matplotlib", "tqdm", "nir")
+_PYTHON = (
+    "jax",
+    "jaxlib",
+    "numpy",
+    "optax",
+    "safetensors",
+    "jaxtyping",
+    "h5py",
+    "pillow",
+    "matplotlib",
+    "tqdm",
+    "nir",
+)
 _TESTS = ("beartype", "chex", "hypothesis", "pytest", "pytest-xdist")
 # pip knows of these names only what it is told; jaxlib's own is the highest.
 _PLATFORMS = ("manylinux2014_aarch64", *(f"manylinux_2_{minor}_aarch64" for minor in range(17, 29)))
@@ -36,7 +48,17 @@ def main() -> None:
         "SNNJAX_CPU_KERNELS": str(arguments.kernels.resolve()),
     }
     system, python = folder / "system", str(_python(folder))
-    command = ["qemu-aarch64", "-L", str(system), python, "-m", "pytest", "-p", "no:cacheprovider", *arguments.pytest]
+    command = [
+        "qemu-aarch64",
+        "-L",
+        str(system),
+        python,
+        "-m",
+        "pytest",
+        "-p",
+        "no:cacheprovider",
+        *arguments.pytest,
+    ]
     os.execvpe(command[0], command, environment)
 
 
@@ -55,7 +77,9 @@ def _unpack_system(folder: Path) -> None:
     }
     apt = ["apt-get", "-qq", *(part for name, value in options.items() for part in ("-o", f"{name}={value}"))]
     subprocess.run([*apt, "update"], check=True)
-    subprocess.run([*apt, "install", "--download-only", "--yes", "--no-install-recommends", *_SYSTEM], check=True)
+    subprocess.run(
+        [*apt, "install", "--download-only", "--yes", "--no-install-recommends", *_SYSTEM], check=True
+    )
     for package in sorted((downloads / "archives").glob("*.deb")):
         subprocess.run(["dpkg-deb", "--extract", package, folder / "system"], check=True)
 
