@@ -444,13 +444,10 @@ def test_new_writes_a_script_that_trains(tmp_path, capsys, monkeypatch) -> None:
     written = {path.name for path in Path("out/my_task").iterdir()}
     pictures = {"curves.png", "confusion.png", "sample.png"}
     assert written == {"checkpoint.safetensors", "metrics.jsonl", "trained.safetensors"} | pictures
-    network = names["build"]()
-    like = {"params": jax.eval_shape(network.init, jax.random.key(0))}
-    saved, _ = train.load_checkpoint("out/my_task/trained.safetensors", like, network)
-    of_fit, _ = train.load_checkpoint(
-        "out/my_task/checkpoint.safetensors", {"best_params": like["params"]}, network
-    )
-    assert_same_bits(saved["params"], of_fit["best_params"])
+    network, saved = names["load"]()
+    like = {"best_params": jax.eval_shape(network.init, jax.random.key(0))}
+    of_fit, _ = train.load_checkpoint("out/my_task/checkpoint.safetensors", like, network)
+    assert_same_bits(saved, of_fit["best_params"])
     assert cli.main(["new", "my_task"]) == 2
     assert capsys.readouterr().err == (
         "snnjax: new: `name` must be that of a new file, got 'my_task.py', which exists. Choose another name.\n"

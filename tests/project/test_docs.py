@@ -36,10 +36,14 @@ HOMES = {
     r"CPU time.{0,8} of the whole|34x34x2|camera takes": ("docs/explanation/results.md", FAST),
     r"--task digits|[Tt]he (demo|first command) takes": ("README.md", "docs/explanation/results.md"),
     r"784-\d+|takes 26 ms": (FAST,),
-    r"4,?096 neurons|128-4096-10": ("docs/how_to/few_synapses.md", MODEL),
+    r"4,?096 neurons|128-4096-10": ("docs/explanation/sparse_measurements.md", MODEL),
     r"\| digits \||--model conv|On the 2,000 test digits": ("docs/explanation/results.md",),
     r"\bH[12]00\b": ("docs/explanation/gpu.md",),
-    r"\bCUBA\b|\bCOBA\b|in Brian2": ("docs/how_to/simulate.md",),
+    r"\bCUBA\b|\bCOBA\b|in Brian2": ("docs/explanation/sparse_measurements.md",),
+    r"[Cc]ortical column|299 million": ("docs/explanation/sparse_measurements.md",),
+    r"CIFAR-10\b(?!-DVS)|\bQTDB\b|[Hh]eartbeat": ("docs/explanation/results.md",),
+    r"temporaries|compiler_options": ("docs/how_to/larger_programs.md",),
+    r"[Ww]heel (weighs|of \d)": ("docs/start.md",),
     r"[Pp]ipeline|modelled IPUs (train|\()": ("xla_ext/executor/README.md",),
 }
 UNITS = r"ms|s|µs|seconds|minutes|x|times|%|MB|MiB|thousand cycles|M cycles"
@@ -47,6 +51,8 @@ FIGURE = re.compile(
     rf"(?<![\w.,-])(\d+(?:\.\d+)?)(?=(?:,? (?:to|and|or|beside) \d+(?:\.\d+)?)? ?(?:{UNITS})(?![\w-]))"
 )
 NUMBER = re.compile(r"(?<![\w.,-])\d+(?:\.\d+)?(?![\w,-])")
+# A function that is compiled, with its decorator. `nnx.jit` passes no options on.
+COMPILED = re.compile(r"^@((?:jax\.|eqx\.filter_)jit.*)\ndef .*\n((?:[ ].*\n|\n(?=[ ]))+)", re.MULTILINE)
 
 
 def documented():
@@ -95,6 +101,21 @@ def test_commands_exist(page):
 
 def test_front_page_is_short():
     assert len((ROOT / "README.md").read_text().split()) <= 1200
+
+
+def steps_without_options(text):
+    """The decorators of training steps that are compiled without the options that make them fast."""
+    found = [match for block in blocks(text, "python") for match in COMPILED.findall(block)]
+    return [head for head, body in found if "apply_updates" in body and "compiler_options" not in head]
+
+
+def test_training_steps_are_compiled_with_the_options():
+    """JAX takes options at the outermost `jax.jit` only, which is the user's: so listings show them."""
+    texts = [(ROOT / page).read_text() for page in [*PAGES, "README.md"]]
+    assert sum(text.count("jit(compiler_options=") for text in texts) > 5
+    assert [found for text in texts for found in steps_without_options(text)] == []
+    plain = "```python\n@jax.jit\ndef step(x):\n    y = x\n\n    return optax.apply_updates(x, y)\n```\n"
+    assert steps_without_options(plain) == ["jax.jit"]
 
 
 @pytest.mark.parametrize("page", [*PAGES, "README.md", "CONTRIBUTING.md"])
