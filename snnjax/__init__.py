@@ -36,7 +36,7 @@ from snnjax.graph.network import Network as Network
 from snnjax.graph.network import NetworkOutput as NetworkOutput
 from snnjax.ops._connection import Connection as Connection
 from snnjax.ops._lif_network.records import LayerState as LayerState
-from snnjax.ops._simulation.records import PoissonInput as PoissonInput
+from snnjax.ops._simulation.input import PoissonInput as PoissonInput
 from snnjax.ops._simulation.records import SimulationOutput as SimulationOutput
 from snnjax.ops._simulation.records import SimulationState as SimulationState
 from snnjax.ops.delay_spikes import delay_spikes as delay_spikes

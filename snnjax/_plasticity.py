@@ -24,6 +24,9 @@ class STDP(NamedTuple):
     rates: tuple[Float[ArrayLike, ""], Float[ArrayLike, ""]] = (0.01, 0.012)  # of strengthening, of weakening
     bounds: tuple[Float[ArrayLike, ""], Float[ArrayLike, ""]] = (0.0, 1.0)  # of the changed weights
     plastic: Bool[Array, "*weights"] | None = None  # which weights change; None for all
+    # Of `simulate`: the share of its eligibility that a synapse keeps in a step, ``exp(-dt / tau)``. Pairs change that,
+    # and weights change by it times the modulation; None for pairs that change weights at once.
+    eligibility: Float[ArrayLike, ""] | None = None
 
 
 class STDPTraces(NamedTuple):
@@ -31,6 +34,7 @@ class STDPTraces(NamedTuple):
 
     before: Float[Array, " inputs"]
     after: Float[Array, " neurons"]
+    eligibility: Float[Array, " synapses"] | None = None  # of each synapse, in `simulate`
 
 
 @explained
@@ -66,6 +70,9 @@ def check_stdp(op: str, argument: str, rule: Unchecked, weights: Weights, called
     decays = _pair_of(rule.decay)
     _check_finite(op, f"{argument}.decay", decays)
     _check_shares(op, f"{argument}.decay", decays, 1, _DECAY)
+    if rule.eligibility is not None:
+        check_number(op, f"{argument}.eligibility", rule.eligibility)
+        _check_shares(op, f"{argument}.eligibility", (rule.eligibility,), 1, _DECAY)
     for name in ("rates", "bounds"):
         _check_finite(op, f"{argument}.{name}", getattr(rule, name))
     least, most = (concrete(each) for each in rule.bounds)
@@ -114,8 +121,9 @@ def check_short_term(op: str, argument: str, rule: Unchecked, neurons: int) -> N
 def in_dtype(rule: PyTree, dtype: DTypeLike) -> PyTree:
     """A rule with its numbers as arrays of this dtype, and both decays of `STDP`."""
     if isinstance(rule, STDP):
-        decay, rates, bounds = in_dtype((_pair_of(rule.decay), rule.rates, rule.bounds), dtype)
-        return STDP(decay, rates, bounds, rule.plastic)
+        numbers = _pair_of(rule.decay), rule.rates, rule.bounds, rule.eligibility
+        decay, rates, bounds, eligibility = in_dtype(numbers, dtype)
+        return STDP(decay, rates, bounds, rule.plastic, eligibility)
     return jax.tree.map(lambda number: jnp.asarray(number, dtype), rule)
 
 
@@ -142,25 +150,31 @@ def _check_shares(op: str, argument: str, numbers: Unchecked, neurons: int, hint
             fail(f"{op}: `{argument}` must be between 0 and 1, got {short_repr(number)}. {hint}.")
 
 
-def changed_weights(
-    weights: Array, before: Array, after: Array, sent: Array, fired: Array, rule: STDP
-) -> Array:
-    """Weights after a step: of each the traces, decayed, and whether a spike arrived and its neuron spiked."""
+def changes(before: Array, after: Array, sent: Array, fired: Array, rule: STDP) -> tuple[Array, Array]:
+    """What weights gain in a step, and whether they do.
+
+    Of each are given the traces, decayed, and whether a spike arrived and its neuron spiked.
+    """
     stronger = jnp.where(fired, rule.rates[0] * before, 0)
     weaker = jnp.where(sent, rule.rates[1] * after, 0)
-    changed = jnp.clip(weights + (stronger - weaker).astype(weights.dtype), *rule.bounds)
     moves = sent | fired if rule.plastic is None else (sent | fired) & rule.plastic
-    return jnp.where(moves, changed, weights)
+    return jnp.where(moves, stronger - weaker, 0), moves
+
+
+def changed_weights(weights: Array, gain: Array, moves: Array, rule: STDP) -> Array:
+    """Weights that have gained something, within their bounds."""
+    return jnp.where(moves, jnp.clip(weights + gain.astype(weights.dtype), *rule.bounds), weights)
 
 
 def decayed(traces: STDPTraces, rule: STDP) -> STDPTraces:
     """The traces that the spikes of a step find, from those after the step before."""
-    return STDPTraces(*(decay * trace for decay, trace in zip(_pair_of(rule.decay), traces, strict=True)))
+    decays = _pair_of(rule.decay)
+    return STDPTraces(decays[0] * traces.before, decays[1] * traces.after)
 
 
 def with_spikes(traces: STDPTraces, sends: Array, fires: Array) -> STDPTraces:
     """The traces after a step."""
-    before, after = traces
+    before, after = traces.before, traces.after
     return STDPTraces(before + sends.astype(before.dtype), after + fires.astype(after.dtype))
 
 

@@ -55,7 +55,13 @@ AXES = (
     "late",  # quantiles of delays
     "levels",  # of a table of random counts
     "pair",  # of numbers
+    "courses",  # of currents in time
+    "events",  # spikes that are given
+    "steps_or_1",
     "recorded",  # neurons
+    "seen",  # sums of them
+    "samples",  # in time
+    "watched",  # synapses
     "pending",  # the steps of the longest delay and 1
     "pending_or_0",
     # Of `lif_network`:

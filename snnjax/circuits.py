@@ -1,6 +1,7 @@
 """Networks as populations and projections by name, whose synapses are drawn in place for `snnjax.simulate`."""
 
 import functools
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,12 +14,25 @@ from jax.typing import DTypeLike
 from jaxtyping import Array
 
 from snnjax._arguments import explained
-from snnjax._check import check_choice, check_integer, check_key, check_shape, concrete, fail, short_repr
+from snnjax._check import (
+    check_choice,
+    check_integer,
+    check_key,
+    check_shape,
+    concrete,
+    fail,
+    short_repr,
+)
 from snnjax._delayed_synapses import DelayedSynapses, blocks_for
 from snnjax._synapses import check_known_key, check_probability
-from snnjax._types import Unchecked
+from snnjax._types import Params, Unchecked
+from snnjax.neurons._neuron import Neuron, check_spiking, drawn, num_owners
 from snnjax.ops._random import key_words
-from snnjax.ops._simulation.records import step_length
+from snnjax.ops._simulation.cells import Cells as Cells
+from snnjax.ops._simulation.input import SpikeTrains as SpikeTrains
+from snnjax.ops._simulation.records import Record as Record
+from snnjax.ops._simulation.records import Recording as Recording
+from snnjax.ops._simulation.records import SynapticLIF, step_length
 from snnjax.ops._tables.connect import Operands
 from snnjax.ops.connect import DISTINCT, IN_DEGREE, ONE_TO_ONE, UNIFORM, Static, connect
 from snnjax.ops.connect import Projection as Row
@@ -27,6 +41,7 @@ _WEIGHTS, _DELAYS = 2**12, 2**16  # equally likely values that stand for a distr
 _MOST_OF_ROW = 2**16 - 1  # synapses of a neuron to a block
 _MOST_SYNAPSES = 2**31 - 1
 _CONNECT = "Populations.connect"
+CellModel = Neuron | SynapticLIF | tuple[Neuron, Params]
 _RULES = ("probability", "number", "in_degree", "out_degree", "one_to_one")
 
 
@@ -109,11 +124,16 @@ class Populations:
 
     Args:
         sizes: numbers of neurons by name.
+        dt: length of a step in ms.
+        receptors: of each neuron.
+
+    Raises:
+        ValueError: if the sizes are no mapping, or a number is out of range.
 
     Example:
         >>> import jax
         >>> from snnjax import circuits
-        >>> column = circuits.Populations({"E": 80, "I": 20})
+        >>> column = circuits.Populations({"E": 80, "I": 20}, dt=0.1)
         >>> column.each({"E": 1.0, "I": -4.0})[[79, 80]].tolist()
         [1.0, -4.0]
         >>> wiring = [
@@ -122,12 +142,12 @@ class Populations:
         ...     ),
         ...     circuits.Projection("I", "E", weight=circuits.Normal(-1.0, 0.1), delay=0.8, in_degree=5),
         ... ]
-        >>> synapses = column.connect(jax.random.key(0), wiring, dt=0.1)
+        >>> synapses = column.connect(jax.random.key(0), wiring)
         >>> synapses.num_neurons, int((synapses.sources() >= 80).sum())
         (100, 400)
     """
 
-    def __init__(self, sizes: Mapping[str, int]) -> None:
+    def __init__(self, sizes: Mapping[str, int], *, dt: float, receptors: int = 1) -> None:
         op = "Populations"
         if not isinstance(sizes, Mapping) or not sizes:
             fail(
@@ -135,21 +155,34 @@ class Populations:
             )
         self.sizes = {name: check_integer(op, f"sizes[{name!r}]", size, 0) for name, size in sizes.items()}
         self.num_neurons = sum(self.sizes.values())
+        self.dt, self.receptors = step_length(op, dt), check_integer(op, "receptors", receptors, 1)
+
+    @property
+    def slices(self) -> dict[str, slice]:
+        """The numbers of each population."""
+        ends = itertools.accumulate(self.sizes.values())
+        return {
+            name: slice(end - size, end) for (name, size), end in zip(self.sizes.items(), ends, strict=True)
+        }
 
     def __getitem__(self, name: str) -> slice:
         """The numbers of a population."""
         check_choice("Populations", "name", name, tuple(self.sizes))
-        first = 0
-        for own, size in self.sizes.items():
-            if own == name:
-                break
-            first += size
-        return slice(first, first + self.sizes[name])
+        return self.slices[name]
 
-    def each(self, values: Mapping[str, Any]) -> np.ndarray:
-        """Numbers, or arrays of one for each neuron, of all populations by name, as one array ``[neurons]``."""
-        op = "Populations.each"
-        self._check_names(op, "values", values)
+    def each(self, values: Mapping[str, Any], *, others: float | None = None) -> np.ndarray:
+        """Numbers, or arrays of one for each neuron, of all populations by name, as one array ``[neurons]``.
+
+        Args:
+            values: by name.
+            others: that of populations without a value; None if all must have one.
+
+        Raises:
+            ValueError: if a population has no value, or there is none of the name.
+        """
+        if others is not None:
+            values = dict.fromkeys(self.sizes, others) | dict(values)
+        self._check_names("Populations.each", "values", values)
         parts = [np.broadcast_to(np.asarray(values[name], float), size) for name, size in self.sizes.items()]
         return np.concatenate(parts)
 
@@ -159,13 +192,71 @@ class Populations:
         check_shape("Populations.split", "array", array, shape, "..., neurons", "Pass one for each neuron")
         return {name: array[..., self[name]] for name in self.sizes}
 
+    def cells(self, models: Mapping[str, CellModel], key: Array | None = None) -> Cells:
+        """Neurons of a model for each population, a user's own among them, as `snnjax.simulate` takes them.
+
+        A step of `snnjax.neurons.Neuron` is one of `dt`. Its inputs ``[1, neurons]`` are the weights of the synapses
+        through which spikes arrive in it, random input, given currents and noise; with several receptors they are
+        ``[receptors, 1, neurons]``, and currents are added to the first. It spikes where the membrane is above the
+        threshold. Steps are in `jax.numpy`, and with plasticity so is what arrives.
+
+        Args:
+            models: by name: `snnjax.neurons.Neuron`, or a pair of it and its params; or the leaky neurons of
+                `snnjax.neurons.cuba_lif` and `coba_lif`.
+            key: a PRNG key, for models whose constants are drawn.
+
+        Raises:
+            ValueError: if a population has no model, a model is none or does not spike, or the leaky neurons have other
+                receptors or steps.
+
+        Example:
+            >>> import jax
+            >>> from snnjax import circuits, neurons
+            >>> column = circuits.Populations({"E": 80, "I": 20}, dt=1.0)
+            >>> fast = neurons.izhikevich("fast_spiking")
+            >>> cells = column.cells({"E": neurons.izhikevich(), "I": fast})
+            >>> cells.num_receptors, cells.sizes
+            (1, (80, 20))
+        """
+        op = "Populations.cells"
+        self._check_names(op, "models", models)
+        key = jax.random.key(0) if key is None else key
+        check_key(op, key)
+        parts = [
+            self._part(op, f"models[{name!r}]", models[name], size, own)
+            for (name, size), own in zip(
+                self.sizes.items(), jax.random.split(key, len(self.sizes)), strict=True
+            )
+        ]
+        models_of, params = zip(*parts, strict=True)
+        return Cells(params, models_of, tuple(self.sizes.values()), self.receptors, self.dt)
+
+    def _part(
+        self, op: str, argument: str, given: CellModel, size: int, key: Array
+    ) -> tuple[Neuron | None, Params]:
+        """A model, None for leaky neurons, and its params."""
+        if isinstance(given, SynapticLIF):
+            own, expected = (given.num_receptors, given.dt), (self.receptors, self.dt)
+            if own[0] != expected[0] or not math.isclose(own[1], expected[1], rel_tol=1e-6):
+                numbers, actual = (f"{receptors} and {step:g}" for receptors, step in (expected, own))
+                hint = "Make both alike"
+                fail(
+                    f"{op}: `{argument}` must have `receptors` and `dt` of the populations, {numbers}, got {actual}. "
+                    f"{hint}."
+                )
+            return None, given
+        model, params = given if isinstance(given, tuple) else (given, None)
+        check_spiking(op, model)
+        if model.is_graded:
+            hint = "Choose one whose spikes are 0 and 1"
+            fail(f"{op}: `{argument}` must not have graded spikes, got {model.name}. {hint}.")
+        return model, drawn(model, key, num_owners(model, (size,))) if params is None else params
+
     def connect(
         self,
         key: Array,
         projections: Sequence[Projection],
         *,
-        dt: float,
-        receptors: int = 1,
         dtype: DTypeLike = jnp.bfloat16,
         blocks: int | None = None,
         implementation: str | None = None,
@@ -178,8 +269,6 @@ class Populations:
         Args:
             key: a PRNG key, of a known value.
             projections: any number, also several of a pair of populations.
-            dt: length of a step in ms.
-            receptors: of each neuron.
             dtype: of weights: bfloat16 (4 bytes a synapse with everything else) or float32 (6, and plastic).
             blocks: as in `DelayedSynapses.of`.
             implementation: as in `snnjax.simulate`.
@@ -188,37 +277,26 @@ class Populations:
             ValueError: if a projection names no population, has no rule or several, a number is out of range, a delay
                 is negative, or the key is traced.
         """
-        operands, static = self.plan(key, projections, dt=dt, receptors=receptors, dtype=dtype, blocks=blocks)
+        operands, static = self.plan(key, projections, dtype, blocks)
         words, weights, segments = connect(operands, static, implementation)
         longest = int(operands.late.max(initial=1))
-        targets = receptors * self.num_neurons
+        targets = self.receptors * self.num_neurons
         return DelayedSynapses(words, weights, segments, operands.ends, targets, longest)
 
     def plan(
-        self,
-        key: Array,
-        projections: Sequence[Projection],
-        *,
-        dt: float,
-        receptors: int = 1,
-        dtype: DTypeLike = jnp.bfloat16,
-        blocks: int | None = None,
+        self, key: Array, projections: Sequence[Projection], dtype: DTypeLike, blocks: int | None
     ) -> tuple[Operands, Static]:
         """What is drawn in place: how many synapses each neuron sends, and the values of weights and delays."""
         op = _CONNECT
         check_key(op, key)
         check_known_key(op, key)
-        step = step_length(op, dt)
-        receptors = check_integer(op, "receptors", receptors, 1)
         check_choice(op, "dtype", jnp.dtype(dtype).name, ("bfloat16", "float32"))
-        blocks = blocks_for(op, blocks, self.num_neurons, receptors * self.num_neurons)
+        blocks = blocks_for(op, blocks, self.num_neurons, self.receptors * self.num_neurons)
         words = key_words(key)
         draw = np.random.Generator(np.random.Philox(key=np.asarray(words).view(np.uint32).astype(np.uint64)))
-        drawn = [
-            self._drawn(f"projections[{k}]", each, blocks, step, draw) for k, each in enumerate(projections)
-        ]
-        rows, arrays = self._table(projections, drawn, receptors, op)
-        ends = _ends(op, rows, drawn, blocks, self.num_neurons)
+        found = [self._drawn(f"projections[{k}]", each, blocks, draw) for k, each in enumerate(projections)]
+        rows, arrays = self._table(op, projections, found)
+        ends = _ends(op, rows, found, blocks, self.num_neurons)
         segments, synapses = ends.reshape(-1, 2)[-1:].sum(axis=0).tolist()
         static = Static(synapses, segments, jnp.dtype(dtype) == jnp.bfloat16)
         firsts, quantiles, late = map(jnp.asarray, arrays)
@@ -229,9 +307,7 @@ class Populations:
             hint = f"Name {', '.join(self.sizes)}"
             fail(f"{op}: `{argument}` must have a value for each population, got {', '.join(names)}. {hint}.")
 
-    def _drawn(
-        self, where: str, each: Projection, blocks: int, dt: float, draw: np.random.Generator
-    ) -> _Drawn:
+    def _drawn(self, where: str, each: Projection, blocks: int, draw: np.random.Generator) -> _Drawn:
         """How many synapses each neuron sends to each block, and the values of their weights and delays."""
         if not isinstance(each, Projection):
             fail(
@@ -254,10 +330,10 @@ class Populations:
         firsts = np.zeros((blocks, len(sources) + 1), np.int64)
         np.cumsum(counts, axis=1, out=firsts[:, 1:])
         late = 1 + np.rint(
-            _values(f"{where}.delay", each.delay, _DELAYS) / dt
+            _values(f"{where}.delay", each.delay, _DELAYS) / self.dt
         )  # a spike is at the end of its step
         if late.min() < 1 or late.max() > _MOST_OF_ROW:
-            wrong = (float(late.min() if late.min() < 1 else late.max()) - 1) * dt
+            wrong = (float(late.min() if late.min() < 1 else late.max()) - 1) * self.dt
             hint = "Limit its distribution"
             fail(
                 f"{_CONNECT}: `{where}.delay` must be 0 to {_MOST_OF_ROW - 1} steps, got {wrong:g} ms. {hint}."
@@ -266,10 +342,10 @@ class Populations:
         return _Drawn(rule, firsts, weights.astype(np.float32), late.astype(np.uint16))
 
     def _table(
-        self, projections: Sequence[Projection], drawn: Sequence[_Drawn], receptors: int, op: str
+        self, op: str, projections: Sequence[Projection], found: Sequence[_Drawn]
     ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """The rows of all projections; and `firsts`, quantiles of weights and of delays, each table once."""
-        firsts = np.concatenate([np.zeros(0, np.int64), *(each.firsts.reshape(-1) for each in drawn)])
+        firsts = np.concatenate([np.zeros(0, np.int64), *(each.firsts.reshape(-1) for each in found)])
         if len(firsts) > _MOST_SYNAPSES or (len(firsts) and firsts.max() > _MOST_SYNAPSES):
             most = max(len(firsts), firsts.max(initial=0))
             fail(
@@ -277,12 +353,13 @@ class Populations:
             )
         weights, late = _Joined(), _Joined()
         rows, cell = [], 0
-        for each, own in zip(projections, drawn, strict=True):
+        for each, own in zip(projections, found, strict=True):
             source, target = self[each.source], self[each.target]
             receptor = check_integer(op, "receptor", each.receptor, 0)
-            if receptor >= receptors:
+            if receptor >= self.receptors:
                 fail(
-                    f"{op}: `receptor` must be below {receptors}, the receptors, got {receptor}. Choose one of them."
+                    f"{op}: `receptor` must be below {self.receptors}, the receptors, got {receptor}. "
+                    "Choose one of them."
                 )
             ends = (source.start, source.stop - source.start, target.start, target.stop - target.start)
             skips = int(not each.autapses)

@@ -4,13 +4,14 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Int, PyTree
 
-from snnjax._check import check_float_array, check_integer, check_shape, fail, plural, type_words
+from snnjax._check import check_float_array, check_integer, check_shape, fail, plural, short_repr, type_words
 from snnjax._plasticity import STDP as STDP
 from snnjax._plasticity import ShortTerm as ShortTerm
 from snnjax._plasticity import ShortTermState as ShortTermState
 from snnjax._plasticity import STDPTraces as STDPTraces
 from snnjax._plasticity import (
     changed_weights,
+    changes,
     check_short_term,
     check_stdp,
     decayed,
@@ -86,6 +87,9 @@ def stdp(
     """
     inputs, neurons = _sizes(weights, traces, synapses)
     check_stdp("stdp", "rule", rule, weights)
+    if rule.eligibility is not None:
+        hint = "Modulate weights with snnjax.simulate"
+        fail(f"stdp: `rule.eligibility` must be None, got {short_repr(rule.eligibility)}. {hint}.")
     _check_list("before", before, inputs)
     _check_list("after", after, neurons)
     rule, rows, columns = in_dtype(rule, traces.before.dtype), _ids(before), _ids(after)
@@ -123,7 +127,9 @@ def _change_synapses(
         return jnp.take(values, ids, mode="fill", fill_value=0)
 
     before, after = at(traces.before, sources), at(traces.after, receivers)
-    return changed_weights(weights, before, after, at(sends, sources), at(fires, receivers), rule)
+    return changed_weights(
+        weights, *changes(before, after, at(sends, sources), at(fires, receivers), rule), rule
+    )
 
 
 def stdp_traces(
@@ -161,13 +167,15 @@ def stdp_traces(
 def _sizes(weights: Array, traces: STDPTraces, synapses: Synapses | None) -> tuple[int, int]:
     """The number of inputs and of neurons."""
     check_float_array("stdp", "weights", weights)
-    for name, trace in zip(STDPTraces._fields, traces, strict=True):
-        check_float_array("stdp", f"traces.{name}", trace)  # in integers, decays and rates would be 0
+    for name in ("before", "after"):
+        check_float_array(
+            "stdp", f"traces.{name}", getattr(traces, name)
+        )  # in integers, decays and rates would be 0
     if synapses is None:
         check_shape("stdp", "weights", weights, (None, None), "inputs, neurons", "Or pass their synapses")
         hint = "Make them with stdp_traces of these weights"
-        for name, trace, size in zip(("before", "after"), traces, weights.shape, strict=True):
-            check_shape("stdp", f"traces.{name}", trace, (size,), "neurons", hint)
+        for name, size in zip(("before", "after"), weights.shape, strict=True):
+            check_shape("stdp", f"traces.{name}", getattr(traces, name), (size,), "neurons", hint)
         return weights.shape[0], weights.shape[1]
     hint = "Pass one for each synapse"
     check_shape("stdp", "weights", weights, (synapses.num_synapses,), "synapses", hint)

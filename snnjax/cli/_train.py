@@ -26,8 +26,7 @@ from snnjax.cli._text import (
 )
 
 if TYPE_CHECKING:
-    from snnjax.graph.network import Network
-    from snnjax.train import FitResult
+    pass
 
 TASK_NAMES = (
     "digits",
@@ -192,7 +191,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _run(options: argparse.Namespace, folder: Any, settings: Any, devices: Any, leads: bool) -> int:
     from snnjax import train
-    from snnjax.train.results import record_run, write_run
+    from snnjax.train.results import energy_of, record_run, write_run
 
     parts = train.load_task(settings, options.data)
     net = train.build_network(settings, parts.num_inputs, parts.num_classes)
@@ -208,7 +207,7 @@ def _run(options: argparse.Namespace, folder: Any, settings: Any, devices: Any, 
     tested = train.evaluate(net, result.params, parts.test, stats=result.stats, loss=loss, decoder=decoder)
     report(tested, result.best_epoch, settings.training.selection)
     if options.energy:
-        _say_energy(net, result, tested)
+        say(f"{energy_of(net, result, tested)}\n")
     write_tested(folder, tested)
     record = {"validation_samples": _size(parts.validation), "resumed": options.resume}
     write_run(options.out, record_run(settings, net, result, tested, **record))
@@ -349,15 +348,6 @@ def _say_task(settings: Any, net: Any, parts: Any) -> None:
     ((_, shape),) = net.inputs
     say(f"task {settings.task}: {by(shape)} inputs, hidden layers {widths(net)}, ")
     say(f"{parts.num_classes} classes, {lists(settings)}; {_size(parts.validation)} validation samples\n")
-
-
-def _say_energy(net: "Network", result: "FitResult", tested: dict[str, Any]) -> None:
-    """Print the energy of an inference in parts, from the operations that were counted on the test data."""
-    from snnjax import metrics
-
-    names = ("effective_macs", "effective_acs", "dense_operations")
-    operations = metrics.SynapticOperations(*(tested[name] for name in names))
-    say(f"{metrics.energy(net, result.params, operations, stats=result.stats)}\n")
 
 
 def _size(dataset: Sized | None) -> int:

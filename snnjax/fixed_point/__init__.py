@@ -11,6 +11,7 @@ from snnjax.fixed_point._apply import headroom as headroom
 from snnjax.fixed_point._apply import on_chip as on_chip
 from snnjax.fixed_point._apply import run as run
 from snnjax.fixed_point._chips import LAVA_LOIHI as LAVA_LOIHI
+from snnjax.fixed_point._chips import SPECK as SPECK
 from snnjax.fixed_point._chips import XYLO as XYLO
 from snnjax.fixed_point._chips import FixedPoint as FixedPoint
 from snnjax.fixed_point._convert import LayerReport as LayerReport

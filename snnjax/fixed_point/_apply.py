@@ -14,7 +14,7 @@ from snnjax._arguments import explained
 from snnjax._check import as_lengths, check_shape, concrete, fail, short_repr
 from snnjax._sparse_spikes import SparseSpikes
 from snnjax._types import Params, Signal, Stats, Unchecked, steps_within
-from snnjax.blocks.block import dense_signal, flat
+from snnjax.blocks.block import flat
 from snnjax.fixed_point._chips import FixedPoint
 from snnjax.fixed_point._convert import given, whole_network
 from snnjax.fixed_point._derivative import Real, SpikeRule, train_layer
@@ -52,7 +52,7 @@ def run(
 
     Args:
         network: from `convert` or `from_xylo`.
-        inputs: numbers of spikes ``[time, batch, inputs]``, whole numbers of any dtype, or `SparseSpikes`.
+        inputs: numbers of spikes ``[time, batch, inputs]`` or of images, whole numbers of any dtype, or `SparseSpikes`.
         state: from an earlier call; None starts from 0.
         lengths: number of steps of each sequence.
         record: which of "spikes", "membranes" and "currents" to return for all neurons.
@@ -186,8 +186,7 @@ def apply(
     """
     op = "fixed_point.apply"
     _, params, layers, stats = given(op, network, params, chip, stats, train=True)
-    inputs = dense_signal(inputs, network.inputs[0][1]) if isinstance(inputs, SparseSpikes) else inputs
-    spikes = _checked_inputs(op, chip, network.num_inputs, flat(jnp.asarray(inputs)))
+    spikes = _checked_inputs(op, chip, network.num_inputs, inputs)
     if lengths is not None:
         lengths = as_lengths(op, lengths, *spikes.shape[:2])
     found = [quantised_layer(chip, own, params, stats) for own in layers]
@@ -266,7 +265,7 @@ class Headroom(NamedTuple):
     """The largest states of a layer as shares of their bounds: at 1 they saturated or wrapped, and order matters."""
 
     membrane: float
-    current: float
+    current: float  # 0 where a chip has none
 
 
 def headroom(network: IntegerNetwork, inputs: Signal, *, lengths: Unchecked = None) -> dict[str, Headroom]:
@@ -286,8 +285,10 @@ def headroom(network: IntegerNetwork, inputs: Signal, *, lengths: Unchecked = No
     found, _ = run(network, inputs, lengths=lengths, record=("membranes", "currents"))
     most = network.chip.bounds[1]
     share = lambda states: float(jnp.max(jnp.abs(states), initial=0)) / most  # noqa: E731
+    stored = network.chip.overflow != "none"
     return {
-        name: Headroom(share(found.membranes[name]), share(found.currents[name])) for name in found.membranes
+        name: Headroom(share(own), share(found.currents[name]) if stored else 0.0)
+        for name, own in found.membranes.items()
     }
 
 
@@ -296,7 +297,9 @@ def _checked_inputs(op: str, chip: FixedPoint, num_inputs: int, inputs: Signal) 
     if isinstance(inputs, SparseSpikes):
         inputs = inputs.to_dense()
     spikes = jnp.asarray(inputs)
-    check_shape(op, "inputs", spikes, (None, None, num_inputs), "time, batch, inputs", "Flatten images")
+    spikes = flat(spikes) if spikes.ndim > 3 else spikes
+    hint = "Pass as many as the network has"
+    check_shape(op, "inputs", spikes, (None, None, num_inputs), "time, batch, inputs", hint)
     known = concrete(spikes)
     if known is not None and known.size > 0:
         known = known.astype("float64")

@@ -1,4 +1,4 @@
-"""`FixedPoint`: the arithmetic of a chip with integer state, as a value; `XYLO` and `LAVA_LOIHI` are two."""
+"""`FixedPoint`: the arithmetic of a chip with integer state, as a value; `XYLO`, `LAVA_LOIHI` and `SPECK` are three."""
 
 import dataclasses
 from dataclasses import dataclass
@@ -9,11 +9,13 @@ from snnjax._check import check_choice, check_integer, check_switches, check_wit
 
 DECAYS = ("shift", "multiply")
 ROUNDINGS = ("floor", "to_zero")
-OVERFLOWS = ("saturate", "wrap")
+OVERFLOWS = ("saturate", "wrap", "none")
 RESETS = ("subtract", "zero")
-LATE = ("hidden", "all")
+NEURONS = ("lif", "current_lif", "integrate_and_fire", "leaky_integrator")
+LATE = ("none", "hidden", "all")
+RECURRENT = ("none", "hidden", "all")
 _SWITCHES = ("at_least_one", "symmetric", "each_source", "input_first", "change_first", "inclusive")
-_SWITCHES = (*_SWITCHES, "needs_synapse", "recurrent_readouts")
+_SWITCHES = (*_SWITCHES, "one_scale", "bounded_last")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,38 +34,45 @@ class FixedPoint:
         n &= \min(\lfloor v / \theta \rfloor, \text{max\_spikes}) \text{ if } v \ge \theta
             \text{ (inclusive, else } v > \theta \text{)}
 
-    after which ``v`` loses ``n threshold`` (reset "subtract") or is 0 ("zero").
+    after which ``v`` loses ``n threshold`` (reset "subtract") or is 0 ("zero"). `sat` comes after that if
+    it is `bounded_last`.
 
     Args:
         name: in messages.
         weight_bits: of a signed weight.
         state_bits: of a membrane and a synaptic current, signed, at most 24: float32 holds such states exactly.
         decay: "shift", ``D(x, d) = x >> d``, or "multiply", ``D(x, d) = x - x (2^decay_bits - d) / 2^decay_bits``.
-        decay_bits: of `d`.
+        decay_bits: of `d`; with "multiply" and 0 bits, membranes keep all and currents nothing.
         rounding: of what is shifted out, "floor" or "to_zero".
         at_least_one: a positive state that decays by a shift loses 1 or more.
-        overflow: of a current: "saturate" or "wrap". Membranes saturate.
+        overflow: of a current: "saturate", "wrap" or "none", of one that is not stored. Membranes saturate.
         symmetric: states lie in ``[-top + 1, top - 1]`` with ``top = 2^(state_bits - 1)``, and wrapped ones in ``(-top,
             top]``; else in ``[-top, top - 1]``.
         each_source: a current saturates after each source, in their order: inputs, then the neurons themselves.
         input_first: inputs are added to a current before it decays.
+        bounded_last: membranes saturate after the reset, not before.
         change_first: the change of a membrane is computed, and saturates, before it is added.
         reset: "subtract" or "zero".
         inclusive: whether a membrane at the threshold spikes.
-        max_spikes: of a hidden neuron in a step; readouts have at most one.
+        max_spikes: of a hidden neuron in a step.
+        max_output: of a readout.
         max_input: the largest number of spikes of an input in a step.
         input_shift: `k`.
         weight_shift: stored weights are multiplied by 2 to this power, as they lack their lowest bits.
         threshold_bits: of a threshold without sign.
         threshold_shift: thresholds are multiples of 2 to this power.
         bias_bits: of a signed bias, which may be shifted to the left by up to `bias_shift` bits.
-        late: spikes arrive one step later in "all" connections, or in all but those of the inputs ("hidden").
+        one_scale: weights, bias and threshold of a layer have one scale, and the threshold is rounded to the nearest
+            integer; else each neuron has its scale, and spikes where it did.
+        late: spikes arrive one step later in "all" connections, in all but those of the inputs ("hidden"), or "none".
         least_synapse_decay: the smallest decay of a synapse that lets anything through.
         synapse_offset: the chip adds this to the decay of a synapse that it stores; here decays include it.
-        needs_synapse: whether all neurons have synapses that decay.
-        recurrent_readouts: whether readouts may be recurrent.
+        neurons: the neurons that it has, by their names in `snnjax.neurons`.
+        connections: its connections. One with "conv2d" also has pools: sums, and means by smaller weights.
+        recurrent: which layers may be recurrent: "all", all but the readout ("hidden"), or "none".
         max_inputs: how many inputs there are, None for any number; likewise `max_hidden` and `max_outputs` neurons.
             ``dataclasses.replace(XYLO, max_inputs=None)`` has the arithmetic of Xylo and any number of inputs.
+        cores: how many weights and neurons each core has, which holds a layer; none for any number.
 
     Raises:
         ValueError: if a switch is unknown, or a number of bits is out of range.
@@ -80,15 +89,19 @@ class FixedPoint:
     decay: str
     decay_bits: int
     rounding: str
+    neurons: tuple[str, ...] = NEURONS
+    connections: tuple[str, ...] = ("dense",)
     at_least_one: bool = False
     overflow: str = "saturate"
     symmetric: bool = False
     each_source: bool = False
     input_first: bool = False
     change_first: bool = False
+    bounded_last: bool = False
     reset: str = "subtract"
     inclusive: bool = True
     max_spikes: int = 1
+    max_output: int = 1
     max_input: int = 1
     input_shift: int = 0
     weight_shift: int = 0
@@ -96,14 +109,15 @@ class FixedPoint:
     threshold_shift: int = 0
     bias_bits: int
     bias_shift: int = 0
+    one_scale: bool = False
     late: str = "hidden"
     least_synapse_decay: int = 0
     synapse_offset: int = 0
-    needs_synapse: bool = False
-    recurrent_readouts: bool = True
+    recurrent: str = "all"
     max_inputs: int | None = None
     max_hidden: int | None = None
     max_outputs: int | None = None
+    cores: tuple[tuple[int, int], ...] = ()
 
     def __post_init__(self) -> None:
         """Check the switches."""
@@ -113,12 +127,13 @@ class FixedPoint:
             "overflow": OVERFLOWS,
             "reset": RESETS,
             "late": LATE,
+            "recurrent": RECURRENT,
         }
         for name, known in choices.items():
             check_choice("FixedPoint", name, getattr(self, name), known)
         check_switches("FixedPoint", **{name: getattr(self, name) for name in _SWITCHES})
         # 24 bits are those of float32, and a state times a decay of 12 bits is int32 in two parts.
-        for name, least, most in (("weight_bits", 2, 8), ("state_bits", 8, 24), ("decay_bits", 1, 12)):
+        for name, least, most in (("weight_bits", 2, 8), ("state_bits", 8, 24), ("decay_bits", 0, 12)):
             bits = check_integer("FixedPoint", name, getattr(self, name), 0)
             check_within(
                 "FixedPoint", name, np.array(bits), most, "Float32 and int32 hold no more exactly", least
@@ -132,13 +147,18 @@ class FixedPoint:
 
     @property
     def most_weight(self) -> int:
-        """The largest stored weight; the least one is its negative, so that weights are symmetric."""
+        """The largest stored weight."""
         return 2 ** (self.weight_bits - 1) - 1
+
+    @property
+    def least_weight(self) -> int:
+        """The least stored weight: where neurons have their own scales, the negative of the largest one."""
+        return -self.most_weight - (1 if self.one_scale else 0)
 
     @property
     def readout(self) -> "FixedPoint":
         """The arithmetic of readouts."""
-        return dataclasses.replace(self, max_spikes=1)
+        return dataclasses.replace(self, max_spikes=self.max_output)
 
 
 XYLO = FixedPoint(
@@ -157,8 +177,8 @@ XYLO = FixedPoint(
     threshold_bits=15,
     bias_bits=16,
     least_synapse_decay=1,
-    needs_synapse=True,
-    recurrent_readouts=False,
+    neurons=("current_lif", "leaky_integrator"),
+    recurrent="hidden",
     max_inputs=16,
     max_hidden=1000,
     max_outputs=8,
@@ -201,4 +221,45 @@ r"""The equations that lava 0.10 calls bit-accurate for Loihi; lava's, as nobody
 :math:`v > 2^6 \theta`, and then :math:`v = 0`. `tz` rounds to 0, and `wrap` keeps :math:`(-2^{23}, 2^{23}]`. Weights of
 mixed sign are even, from -256 to 254, and every `Dense` delivers one step later. Here `d_u` includes the 1. Source:
 `PyLifModelBitAcc` of lava, whose functions give the same states.
+"""
+
+_KI = 1024
+SPECK = FixedPoint(
+    name="Speck",
+    weight_bits=8,
+    state_bits=16,
+    decay="multiply",
+    decay_bits=0,
+    rounding="floor",
+    overflow="none",
+    bounded_last=True,
+    max_spikes=15,
+    max_output=15,
+    max_input=15,
+    threshold_bits=15,
+    bias_bits=8,
+    one_scale=True,
+    late="none",
+    least_synapse_decay=1,
+    synapse_offset=1,
+    neurons=("integrate_and_fire",),
+    connections=("dense", "conv2d"),
+    recurrent="none",
+    cores=(
+        *[(16 * _KI, 64 * _KI)] * 3,
+        *[(32 * _KI, 32 * _KI)] * 2,
+        *[(64 * _KI, 16 * _KI)] * 2,
+        *[(16 * _KI, 16 * _KI)] * 2,
+    ),
+)
+r"""Layers for Speck (SynSense) as sinabs 3.1 quantises and computes them; sinabs's, as nobody here compared a chip.
+
+With one scale for a layer, :math:`s = \min` of what fits weights and biases into 8 bits and the threshold into 16,
+everything is rounded to the nearest integer: :math:`w = [s\, w']`, :math:`\theta = [s\, \theta']`. A step is
+:math:`v = v' + \sum n w + b`, :math:`n = \min(\lfloor v / \theta \rfloor, 15)` if :math:`v \ge \theta`,
+:math:`v = \max(v - n \theta, -2^{15})`, in all layers within one step. A pool is a sum of spikes; a mean makes the
+weights behind it smaller. The chip itself has no steps: a neuron spikes as soon as an event brings it to its threshold,
+so it may spike before a negative weight of the same step. Source: `DynapcnnLayer` of sinabs 3.1.3 with ``MaxSpike(15)``
+and a `min_v_mem` of ``-2^15 / s``, which gives the same integers, spikes and membranes; it has no upper bound, which
+here is 2^15 - 1. Memory of the nine cores: sinabs's.
 """

@@ -2,22 +2,19 @@
 
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from snnjax._arguments import explained
 from snnjax._check import fail, short_repr
-from snnjax._quantised import any_quantised
 from snnjax._types import Params, Stats
 from snnjax.fixed_point._chips import FixedPoint
 from snnjax.fixed_point._network import IntegerNetwork
 from snnjax.fixed_point._quantise import Decays, Quantised, quantised_layer
 from snnjax.fixed_point._refuse import check_layers
-from snnjax.graph.check import check_params
 from snnjax.graph.layers import ChainLayer, layers_of
-from snnjax.graph.network import Network
+from snnjax.graph.network import Network, check_trained
 
 
 class LayerReport(NamedTuple):
@@ -63,18 +60,19 @@ def convert(
 
     Args:
         network: a chain of dense layers of `lif`, `current_lif` and `integrate_and_fire` neurons, which may be
-            recurrent, with a readout of leaky integrators or spiking neurons. Norms become part of the weights, and
-            dropout is left out.
+            recurrent, with a readout of leaky integrators or spiking neurons; for Speck, convolutions, sums and means
+            of pools and dense layers of `integrate_and_fire`. Norms become part of the weights, and dropout is left
+            out.
         params: its parameters.
-        chip: such as `XYLO` or `LAVA_LOIHI`.
+        chip: such as `XYLO`, `LAVA_LOIHI` or `SPECK`.
         stats: its stats, if it has norms or neurons whose constants are drawn.
 
     Returns:
         The integers, for `run`, and a report: scales, decays wanted and had, what was clipped.
 
     Raises:
-        ValueError: for what the chip cannot do: connections that are not dense, delays, other neurons, another reset,
-            neurons without synapses, more inputs or neurons than it has; for thresholds that are not positive.
+        ValueError: for what the chip cannot do: other connections, delays, other neurons, another reset, neurons that
+            do not start at 0, more inputs or neurons than it has; for thresholds that are not positive.
 
     Example:
         >>> import dataclasses, jax, snnjax
@@ -108,21 +106,11 @@ def given(
     op: str, network: Network, params: Params, chip: FixedPoint, stats: Stats | None, *, train: bool = False
 ) -> tuple[Network, Params, tuple[ChainLayer, ...], dict[str, Any]]:
     """The network without norms, its params, its layers and its stats, checked against the chip."""
-    if not isinstance(network, Network):
-        fail(
-            f"{op}: `network` must be a network, got {short_repr(network)}. Make it with snnjax.network(...)."
-        )
+    check_trained(op, network, params, stats)
     if not isinstance(chip, FixedPoint):
         fail(
             f"{op}: `chip` must be a FixedPoint, got {short_repr(chip)}. Pass fixed_point.XYLO, for instance."
         )
-    check_params(op, params, network.nodes, network.in_shapes)
-    if any_quantised(params):
-        hint = "Pass those that quantise_network was given"
-        fail(f"{op}: `params` must have floating-point weights, got int8. {hint}.")
-    if missing := network.initial_stats(jax.random.key(0)).keys() - (stats or {}).keys():
-        hint = "Pass stats= those of the training"
-        fail(f"{op}: `stats` must hold those of {', '.join(sorted(missing))}, got none. {hint}.")
     if not train:
         network, params, stats = network.fold(params, stats)
     layers = layers_of(op, network)

@@ -10,7 +10,8 @@ from jaxtyping import Array, Float
 
 from snnjax.fixed_point._chips import FixedPoint
 from snnjax.fixed_point._network import IntegerLayer, LayerState
-from snnjax.fixed_point._run import Arriving, Start, Steps, delivered, drive_of, scan_neurons
+from snnjax.fixed_point._route import drive_of
+from snnjax.fixed_point._run import Arriving, Start, Steps, delivered, scan_neurons
 from snnjax.fixed_point._step import beside
 from snnjax.surrogates import Surrogate
 
@@ -25,7 +26,7 @@ class SpikeRule(NamedTuple):
 class Real(NamedTuple):
     """What the derivative of a layer reads. Gradients reach weights, threshold and bias."""
 
-    weights: Float[Array, "synapses inputs neurons"]  # integers, straight through
+    weights: Float[Array, "synapses *inputs neurons"]  # integers, straight through
     recurrent: Float[Array, "synapses neurons neurons"] | None
     threshold: Float[Array, " neurons"]  # in the unit of the membrane
     bias: Float[Array, " neurons"]  # in integers
@@ -45,7 +46,7 @@ def train_layer(
     """`run_layer` with a derivative: the same integers, of which spikes and membranes are float32."""
     layer, real = held
     spikes, late = delivered(state.arriving, spikes, valid)
-    arriving = Arriving(spikes, drive_of(real.weights, layer.shift, spikes), valid)
+    arriving = Arriving(spikes, drive_of(real.weights, layer.shift, spikes, layer.route), valid)
     start = state.membranes, state.fired
     steps, (membranes, fired) = cast(_Found, _layer((chip, rule), real, arriving, (layer, start)))
     return steps, LayerState(membranes, late, fired)

@@ -10,6 +10,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from snnjax.fixed_point._chips import FixedPoint
+from snnjax.fixed_point._route import Route
 from snnjax.fixed_point._step import Membranes, Neurons
 
 
@@ -18,23 +19,24 @@ from snnjax.fixed_point._step import Membranes, Neurons
 class IntegerLayer:
     """A layer of an `IntegerNetwork`."""
 
-    weights: Array  # int8 [synapses, inputs, neurons]
+    weights: Array  # int8 [synapses, inputs, neurons], or [synapses, *kernel, channels, channels]
     recurrent: Array | None = None  # int8 [synapses, neurons, neurons]
     neurons: Neurons
     unit: Float[Array, " neurons"]  # a membrane of 1 of the float network, in integers
     shift: ArrayLike = 0  # int32 [], of the weights to the left
     recurrent_shift: ArrayLike = 0
+    route: Route = dataclasses.field(default=Route(), metadata={"static": True})
     name: str = dataclasses.field(metadata={"static": True})
 
     @property
     def num_inputs(self) -> int:
         """The number of inputs."""
-        return self.weights.shape[1]
+        return self.route.num_inputs or self.weights.shape[1]
 
     @property
     def num_neurons(self) -> int:
         """The number of neurons."""
-        return self.weights.shape[2]
+        return self.neurons.threshold.shape[0]
 
     @property
     def num_synapses(self) -> int:
@@ -60,7 +62,7 @@ class IntegerNetwork:
 
     def is_late(self, place: int) -> bool:
         """Whether the inputs of a layer arrive one step later."""
-        return place > 0 or self.chip.late == "all"
+        return self.chip.late == "all" or (place > 0 and self.chip.late == "hidden")
 
     def initial_state(self, batch: int) -> "State":
         """Zeros."""

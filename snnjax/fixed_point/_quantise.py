@@ -10,11 +10,14 @@ from jaxtyping import Array, Float
 
 from snnjax._types import Params, Stats, upcast
 from snnjax.blocks._dense import Dense
+from snnjax.blocks.block import one_per_neuron
+from snnjax.blocks.conv import Convolve
 from snnjax.blocks.readout import Integrator
 from snnjax.blocks.spiking import Spiking
 from snnjax.fixed_point._chips import FixedPoint
 from snnjax.fixed_point._derivative import Real, SpikeRule
 from snnjax.fixed_point._network import IntegerLayer
+from snnjax.fixed_point._route import route_of
 from snnjax.fixed_point._step import Neurons, kept_share
 from snnjax.graph.layers import ChainLayer
 from snnjax.neurons import GLIF
@@ -80,23 +83,19 @@ def _quantised(chip: FixedPoint, own: ChainLayer, params: Params, stats: Stats) 
     real = _physical(block, params.get(own.neuron.name), stats.get(own.neuron.name), own.out_shape)
     decay, synapse_decay = _decays(chip, real)
     had, synapse_had = kept_share(chip, decay), kept_share(chip, synapse_decay)
-    weights, recurrent, bias = _weights(own, params)
+    found = _weights(own, params)
+    weights, recurrent, bias = found
     spikes = block.neuron.spikes
-    held = weights if recurrent is None else jnp.concatenate([weights, recurrent])
-    size = jnp.max(jnp.abs(held), axis=0, initial=0)
-    size = size if spikes else jnp.max(size)
     gain = _amplification(chip, real, had, synapse_had)
-    threshold = real.threshold if spikes else jnp.ones_like(real.threshold)
-    top = 2.0 ** (chip.state_bits - 1)
-    room = _ROOM * top / jnp.maximum(gain * threshold, jnp.finfo(jnp.float32).tiny)
-    tiny = jnp.finfo(jnp.float32).tiny * chip.most_weight
-    scale = jax.lax.stop_gradient(jnp.minimum(chip.most_weight / jnp.maximum(size, tiny), room))
-    scale = scale if spikes else jnp.broadcast_to(jnp.min(scale), scale.shape)
+    fits = _one_scale if chip.one_scale else functools.partial(_scales, gain=gain, spikes=spikes)
+    factor = jax.lax.stop_gradient(fits(chip, found, real.threshold))
+    scale = jnp.broadcast_to(factor, gain.shape)
     unit = jax.lax.stop_gradient(scale * gain)
     clipped: dict[str, Array] = {}
     thresholds, clipped["thresholds"] = _threshold(chip, unit * real.threshold, form, spikes)
-    smooth_bias, whole_bias, clipped["biases"] = _bias(chip, bias, real, (scale, unit), synapse_had)
-    whole = _whole(chip, weights, scale), None if recurrent is None else _whole(chip, recurrent, scale)
+    bias = None if bias is None else one_per_neuron(bias, own.out_shape)
+    smooth_bias, whole_bias, clipped["biases"] = _bias(chip, bias, scale, synapse_had)
+    whole = _whole(chip, weights, factor), None if recurrent is None else _whole(chip, recurrent, factor)
     layer = IntegerLayer(
         weights=_as_int8(whole[0]),
         recurrent=None if whole[1] is None else _as_int8(whole[1]),
@@ -104,6 +103,7 @@ def _quantised(chip: FixedPoint, own: ChainLayer, params: Params, stats: Stats) 
         unit=unit,
         shift=jnp.int32(chip.weight_shift),
         recurrent_shift=jnp.int32(chip.weight_shift),
+        route=route_of(own),
         name=own.neuron.name,
     )
     held = Real(*whole, real.threshold, smooth_bias, unit, had, synapse_had[None])
@@ -146,22 +146,56 @@ def _amplification(chip: FixedPoint, real: _Physical, had: Array, synapse_had: A
     return moved * 2.0 ** (chip.input_shift + chip.weight_shift)
 
 
-def _weights(own: ChainLayer, params: Params) -> tuple[Array, Array | None, Array | None]:
-    """The weights as they are multiplied, float32, those of the neurons themselves, and the bias."""
-    block = cast(Dense, own.connection.block)
+def _scales(
+    chip: FixedPoint, held: "_Weights", threshold: Array, *, gain: Array, spikes: bool
+) -> Float[Array, "..."]:
+    """The largest scale of each neuron at which weights fit into their bits, and thresholds into a membrane."""
+    every = held.weights if held.recurrent is None else jnp.concatenate([held.weights, held.recurrent])
+    size = jnp.max(jnp.abs(every), axis=0, initial=0)
+    tiny, top = jnp.finfo(jnp.float32).tiny, 2.0 ** (chip.state_bits - 1)
+    room = _ROOM * top / jnp.maximum(gain * (threshold if spikes else 1), tiny)
+    found = jnp.minimum(chip.most_weight / jnp.maximum(size, tiny * chip.most_weight), room)
+    return found if spikes else jnp.min(found)
+
+
+def _one_scale(chip: FixedPoint, held: "_Weights", threshold: Array) -> Float[Array, ""]:
+    """The largest scale of a layer at which everything fits into its bits, as `discretize` of sinabs finds it."""
+
+    def fits(own: Array, bits: int) -> Array:
+        top, low, high = 2.0 ** (bits - 1), jnp.abs(jnp.min(own)), jnp.abs(jnp.max(own))
+        return jnp.where(low <= high * (top / (top - 1)), (top - 1) / high, top / low)
+
+    found = [fits(held.weights, chip.weight_bits), fits(threshold, chip.threshold_bits + 1)]
+    if held.bias is not None:
+        found.append(fits(held.bias, chip.bias_bits))
+    return jnp.min(jnp.stack(found))
+
+
+class _Weights(NamedTuple):
+    """The weights as they are multiplied, float32."""
+
+    weights: Array
+    recurrent: Array | None
+    bias: Array | None
+
+
+def _weights(own: ChainLayer, params: Params) -> _Weights:
+    """The weights, those of the neurons themselves, and the bias."""
+    block = cast(Dense | Convolve, own.connection.block)
     held = params[own.connection.name]
-    weights = block.used(held.weights).astype(jnp.float32)
+    weights = block.used(held.weights).astype(jnp.float32) * route_of(own).factor
     bias = None if held.bias is None else held.bias.astype(jnp.float32)
     if not own.returning:
-        return weights, None, bias
+        return _Weights(weights, None, bias)
     returning = cast(Dense, own.returning[-1].block)
-    return weights, returning.used(params[own.returning[-1].name].weights).astype(jnp.float32), bias
+    recurrent = returning.used(params[own.returning[-1].name].weights).astype(jnp.float32)
+    return _Weights(weights, recurrent, bias)
 
 
-def _whole(chip: FixedPoint, weights: Array, scale: Array) -> Float[Array, "1 inputs neurons"]:
+def _whole(chip: FixedPoint, weights: Array, scale: Array) -> Float[Array, "1 *inputs neurons"]:
     """Whole weights in float32, with the derivative of those that are not rounded."""
-    most, scaled = chip.most_weight, (weights * scale[None])[None]
-    rounded = jnp.clip(jnp.round(jax.lax.stop_gradient(scaled)), -most, most)
+    scaled = (weights * (scale if scale.ndim == 0 else scale[None]))[None]
+    rounded = jnp.clip(jnp.round(jax.lax.stop_gradient(scaled)), chip.least_weight, chip.most_weight)
     return rounded + (scaled - jax.lax.stop_gradient(scaled))
 
 
@@ -172,22 +206,23 @@ def _as_int8(weights: Array) -> Array:
 def _threshold(chip: FixedPoint, real: Array, form: GLIF, spikes: bool) -> tuple[Array, Array]:
     """Thresholds as the chip compares them, and how many it does not hold.
 
-    Whole numbers are above a real threshold if they are at least the next integer.
+    Whole numbers are above a real threshold if they are at least the next integer; with one scale the nearest integer
+    is what sinabs takes.
     """
     step, most = 2**chip.threshold_shift, (2**chip.threshold_bits - 1) << chip.threshold_shift
     if not spikes:
         return jnp.full(real.shape, most, jnp.int32), jnp.int32(0)
     first = jnp.ceil(real) if form.inclusive else jnp.floor(real) + 1
-    wanted = step * jnp.round((first if chip.inclusive else first - 1) / step)
+    first = real if chip.one_scale else first if chip.inclusive else first - 1
+    wanted = step * jnp.round(first / step)
     clipped = jnp.clip(wanted, step, most)
     return clipped.astype(jnp.int32), jnp.sum(wanted != clipped)
 
 
 def _bias(
-    chip: FixedPoint, bias: Array | None, real: _Physical, scales: tuple[Array, Array], synapse_had: Array
+    chip: FixedPoint, bias: Array | None, scale: Array, synapse_had: Array
 ) -> tuple[Array, Array, Array]:
     """The bias of the membrane, smooth and whole: that of the input, once its current has settled."""
-    scale, _ = scales
     if bias is None:
         none = jnp.zeros_like(scale)
         return none, none.astype(jnp.int32), jnp.int32(0)
@@ -198,6 +233,7 @@ def _bias(
     exponent = jnp.ceil(jnp.log2(jnp.maximum(jnp.abs(smooth) / most, 1)))
     step = 2.0 ** jnp.clip(exponent, 0, chip.bias_shift)
     mantissa = jnp.round(smooth / step)
-    whole = jnp.clip(mantissa, -most, most) * step
-    whole = jax.lax.stop_gradient(whole)
-    return smooth, whole.astype(jnp.int32), jnp.sum(jnp.abs(mantissa) > most)
+    least = -most - 1 if chip.one_scale else -most
+    held = jnp.clip(mantissa, least, most)
+    whole = jax.lax.stop_gradient(held * step)
+    return smooth, whole.astype(jnp.int32), jnp.sum(held != mantissa)

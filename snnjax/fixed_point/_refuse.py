@@ -1,18 +1,21 @@
 """What a chip cannot do, by name."""
 
+import math
 from typing import NoReturn, cast
 
 from snnjax._check import fail, plural
 from snnjax.blocks._dense import Dense
-from snnjax.blocks.pool import Flatten
+from snnjax.blocks.conv import Convolve
+from snnjax.blocks.pool import Flatten, Pool
 from snnjax.blocks.readout import Integrator
 from snnjax.blocks.spiking import Spiking
 from snnjax.fixed_point._chips import FixedPoint
+from snnjax.fixed_point._cores import check_cores
+from snnjax.fixed_point._route import route_of
 from snnjax.graph.containers import Node
 from snnjax.graph.layers import ChainLayer
 from snnjax.neurons import Neuron
 
-NEURONS = ("lif", "current_lif", "integrate_and_fire", "leaky_integrator")
 # Float32 holds sums of integers exactly, in any order, below this.
 _EXACT = 2**24
 
@@ -24,15 +27,13 @@ def check_layers(op: str, layers: tuple[ChainLayer, ...], chip: FixedPoint, *, t
         fail(f"{op}: `network` must have a hidden layer and a readout on {chip.name}, got one layer. {hint}.")
     for place, layer in enumerate(layers):
         _check_layer(op, layer, chip, train)
-        if layer.returning and place == len(layers) - 1 and not chip.recurrent_readouts:
-            _refuse(
-                op,
-                f"have a readout without recurrence on {chip.name}",
-                layer.neuron,
-                "recurrent",
-                "Leave it out",
-            )
+        last = place == len(layers) - 1
+        if layer.returning and (chip.recurrent == "none" or (last and chip.recurrent == "hidden")):
+            what = "layers" if chip.recurrent == "none" else "a readout"
+            expected = f"have {what} without recurrence on {chip.name}"
+            _refuse(op, expected, layer.neuron, "recurrent", "Leave it out")
     _check_sizes(op, layers, chip)
+    check_cores(op, layers, chip)
     if train:
         _check_learning(op, layers)
 
@@ -40,10 +41,15 @@ def check_layers(op: str, layers: tuple[ChainLayer, ...], chip: FixedPoint, *, t
 def _check_layer(op: str, layer: ChainLayer, chip: FixedPoint, train: bool) -> None:
     """Refuse blocks and neurons that the chip does not have."""
     for node in (*layer.before, *layer.between):
-        if not isinstance(node.block, Flatten) and not node.block.is_skipped(train=train):
+        if isinstance(node.block, Pool) and node in layer.before and "conv2d" in chip.connections:
+            _check_pool(op, node, node.block, chip)
+        elif not isinstance(node.block, Flatten) and not node.block.is_skipped(train=train):
             _refuse_block(op, node, chip)
-    if not isinstance(layer.connection.block, Dense):
+    connection = layer.connection.block
+    if not isinstance(connection, Dense | Convolve) or connection.kind not in chip.connections:
         _refuse_block(op, layer.connection, chip)
+    if isinstance(connection, Convolve):
+        _check_convolution(op, layer, connection, chip)
     late, returning = next(iter(layer.returning), None), layer.returning[1:]
     for node in returning:
         if not isinstance(node.block, Dense) or node.block.bias:
@@ -58,17 +64,49 @@ def _check_layer(op: str, layer: ChainLayer, chip: FixedPoint, train: bool) -> N
     _check_neuron(op, layer.neuron, block.neuron, chip)
 
 
+def _check_pool(op: str, node: Node, pool: Pool, chip: FixedPoint) -> None:
+    """Refuse pools other than sums and means of square windows side by side."""
+    window = pool.window if isinstance(pool.window, tuple) else (pool.window,)
+    beside = pool.strides in (None, pool.window) and pool.padding in (None, 0)
+    if pool.how == "max" or not beside or len(set(window)) != 1 or window[0] is None:
+        got = f"{pool.kind} of window {pool.window}, strides {pool.strides} and padding {pool.padding}"
+        expected = f"have sums and means of square windows side by side on {chip.name}"
+        _refuse(op, expected, node, got, "Use sum_pool(2), for instance")
+
+
+def _check_convolution(op: str, layer: ChainLayer, block: Convolve, chip: FixedPoint) -> None:
+    """Refuse convolutions that a core does not have."""
+    form = block.geometry(layer.connection_shape)
+    wrong = {
+        f"a kernel of {form.kernel}": len(set(form.kernel)) != 1,
+        f"{form.groups} groups": form.groups != 1,
+        f"dilation {form.dilation}": set(form.dilation) != {1},
+        f"padding {form.padding}": any(before != after for before, after in form.padding),
+    }
+    found = [words for words, is_wrong in wrong.items() if is_wrong]
+    if found:
+        expected = (
+            f"have square kernels, padded alike on both sides, without groups or dilation on {chip.name}"
+        )
+        _refuse(op, expected, layer.connection, found[0], "Use conv2d(8, 3, padding=1), for instance")
+
+
 def _check_neuron(op: str, node: Node, own: Neuron, chip: FixedPoint) -> None:
     """Refuse neurons that the chip does not have."""
     replaced = own.sent is None and (own.integrate is not None or own.fire is not None)
-    known = own.name in NEURONS and own.glif is not None and not replaced
+    known = own.name in chip.neurons and own.glif is not None and not replaced
     if not known or own.sequence is not None or own.is_graded:
-        hint = f"Use one of {', '.join(NEURONS)}"
+        hint = f"Use {' or '.join(chip.neurons)}"
         _refuse(op, f"have neurons of {chip.name}", node, own.name, hint)
-    if own.name in ("lif", "integrate_and_fire") and chip.needs_synapse:
-        _refuse(op, f"have neurons with synapses on {chip.name}", node, own.name, "Use neurons.current_lif")
-    form = own.glif
+    form, arguments = own.glif, dict(own.arguments)
     assert form is not None
+    if arguments.get("initial"):
+        got, hint = f"initial={arguments['initial']:g}", "Leave it out"
+        _refuse(op, "have neurons that start at 0", node, got, hint)
+    many = arguments.get("learn_threshold") or isinstance(arguments.get("threshold"), tuple)
+    if chip.one_scale and many and own.per != "layer":
+        hint = "Pass per='layer', or one threshold that is not learned"
+        _refuse(op, f"have one threshold for a layer on {chip.name}", node, "one for each channel", hint)
     if own.spikes and form.reset != chip.reset:
         expected = f"have neurons with reset={chip.reset!r} on {chip.name}"
         _refuse(op, expected, node, repr(form.reset), f"Train with neurons.{own.name}(reset={chip.reset!r})")
@@ -80,9 +118,9 @@ def _check_neuron(op: str, node: Node, own: Neuron, chip: FixedPoint) -> None:
 
 def _check_sizes(op: str, layers: tuple[ChainLayer, ...], chip: FixedPoint) -> None:
     """Refuse more inputs and neurons than the chip has, and sums that float32 does not hold."""
-    widths = [_count(layer.out_shape) for layer in layers]
+    widths = [math.prod(layer.out_shape) for layer in layers]
     sizes = {
-        "max_inputs": (_count(layers[0].connection_shape), "inputs"),
+        "max_inputs": (math.prod(layers[0].connection_shape), "inputs"),
         "max_hidden": (sum(widths[:-1]), "hidden neurons"),
         "max_outputs": (widths[-1], "outputs"),
     }
@@ -94,7 +132,8 @@ def _check_sizes(op: str, layers: tuple[ChainLayer, ...], chip: FixedPoint) -> N
                 f"without this limit pass dataclasses.replace(chip, {name}=None)."
             )
     for place, layer in enumerate(layers):
-        sources = _count(layer.connection_shape) * (chip.max_input if place == 0 else chip.max_spikes)
+        most = chip.max_input if place == 0 else chip.max_spikes
+        sources = most * route_of(layer).fan_in(math.prod(layer.connection_shape))
         sources += widths[place] * chip.max_spikes if layer.returning else 0
         if sources << (chip.weight_bits - 1 + chip.weight_shift) >= _EXACT:
             most = _EXACT >> (chip.weight_bits - 1 + chip.weight_shift)
@@ -118,16 +157,10 @@ def _check_learning(op: str, layers: tuple[ChainLayer, ...]) -> None:
 
 
 def _refuse_block(op: str, node: Node, chip: FixedPoint) -> NoReturn:
-    hint = "Use dense connections between its layers, and fold norms with network.fold"
+    kinds = " or ".join(chip.connections)
+    hint = f"Use {kinds} connections between its layers, and fold norms with network.fold"
     _refuse(op, f"have blocks of {chip.name}", node, node.block.kind, hint)
 
 
 def _refuse(op: str, expected: str, node: Node, got: str, hint: str) -> NoReturn:
     fail(f"{op}: `network` must {expected}, got {got} in `{node.name}`. {hint}.")
-
-
-def _count(shape: tuple[int, ...]) -> int:
-    count = 1
-    for length in shape:
-        count *= length
-    return count

@@ -8,12 +8,11 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Int32
 
-from snnjax._quantised import Quantised
 from snnjax.blocks.block import aligned_mask
 from snnjax.fixed_point._chips import FixedPoint
 from snnjax.fixed_point._network import IntegerLayer, LayerState
+from snnjax.fixed_point._route import drive_of
 from snnjax.fixed_point._step import Membranes, advance, beside, overflowed
-from snnjax.ops.spike_matmul import spike_matmul
 
 
 class Steps(NamedTuple):
@@ -45,7 +44,7 @@ def run_layer(
 ) -> tuple[Steps, LayerState]:
     """All steps of a layer; its state stays after the end of a sequence, and spikes there are 0."""
     spikes, late = delivered(state.arriving, spikes, valid)
-    arriving = Arriving(spikes, drive_of(layer.weights, layer.shift, spikes), valid)
+    arriving = Arriving(spikes, drive_of(layer.weights, layer.shift, spikes, layer.route), valid)
     (membranes, fired), steps = scan_neurons(chip, layer, (state.membranes, state.fired), arriving)
     return steps, LayerState(membranes, late, fired)
 
@@ -65,16 +64,6 @@ def delivered(
     return rows[:-1], jnp.take_along_axis(rows, lengths[None, :, None], axis=0)[0]
 
 
-def drive_of(weights: Array, shift: ArrayLike, spikes: Array) -> Float[Array, "*axes synapses batch neurons"]:
-    """The sums of the weights of all spikes, float32 that holds integers: exact below 2^24, in any order."""
-    synapses, inputs, neurons = weights.shape
-    flat = jnp.moveaxis(weights, 0, 1).reshape(inputs, synapses * neurons)
-    if flat.dtype == jnp.int8:
-        flat = Quantised(flat, jnp.ones(synapses * neurons, jnp.float32))
-    sums = spike_matmul(spikes, flat).reshape(*spikes.shape[:-1], synapses, neurons)
-    return jnp.moveaxis(sums, -2, -3) * (1 << jnp.asarray(shift, jnp.int32)).astype(jnp.float32)
-
-
 def scan_neurons(
     chip: FixedPoint, layer: IntegerLayer, start: Start, arriving: Arriving
 ) -> tuple[Start, Steps]:
@@ -87,10 +76,11 @@ def scan_neurons(
     if not chip.each_source:
         return plain
     again = functools.partial(_scan, chip, layer, start, arriving, in_order=True)
-    before = jnp.concatenate([start[0].current[None], plain[1].current[:-1]])
-    way = jnp.abs(before) + _reach(layer.weights, layer.shift, arriving.spikes)
+    held = jnp.max(jnp.abs(plain[1].current), axis=(1, 3), initial=0)
+    before = jnp.concatenate([jnp.max(jnp.abs(start[0].current), axis=(0, 2), initial=0)[None], held[:-1]])
+    way = before + _reach(layer.weights, layer.shift, arriving.spikes)
     if layer.recurrent is not None and start[1] is not None:
-        fired = jnp.concatenate([start[1][None].astype(jnp.int32), plain[1].spikes[:-1]])
+        fired = jnp.concatenate([start[1][None], plain[1].spikes[:-1].astype(jnp.float32)])
         way += _reach(layer.recurrent, layer.recurrent_shift, fired)
     return jax.lax.cond(jnp.any(way > chip.bounds[1]), again, lambda: plain)
 
@@ -127,10 +117,10 @@ def _feedback(layer: IntegerLayer, fired: Float[Array, "batch neurons"]) -> Arra
     return drive_of(layer.recurrent, layer.recurrent_shift, fired)
 
 
-def _reach(weights: Array, shift: ArrayLike, spikes: Array) -> Int32[Array, "time synapses batch neurons"]:
-    """How far the spikes of a step could move a current on the way, at most."""
-    most = jnp.max(jnp.abs(weights.astype(jnp.int32)), axis=1, initial=0) << jnp.asarray(shift)
-    return jnp.sum(spikes, axis=-1).astype(jnp.int32)[:, None, :, None] * most[None, :, None]
+def _reach(weights: Array, shift: ArrayLike, spikes: Array) -> Int32[Array, "time batch"]:
+    """How far the spikes of a step could move any current on the way, at most."""
+    most = jnp.max(jnp.abs(weights.astype(jnp.int32)), initial=0) << jnp.asarray(shift)
+    return jnp.sum(spikes, axis=-1).astype(jnp.int32) * most
 
 
 def _in_order(

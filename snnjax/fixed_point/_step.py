@@ -52,6 +52,8 @@ def saturated(chip: FixedPoint, x: Array) -> Array:
 
 def overflowed(chip: FixedPoint, x: Array) -> Array:
     """Currents within theirs; a sum of two is beyond them once at most."""
+    if chip.overflow == "none":
+        return x
     if chip.overflow == "saturate":
         return saturated(chip, x)
     top = 1 << (chip.state_bits - 1)
@@ -77,7 +79,8 @@ def advance(
         change = saturated(chip, saturated(chip, total + leak) + neurons.bias)
         v = saturated(chip, v + change)
     else:
-        v = saturated(chip, kept + total + neurons.bias)
+        v = kept + total + neurons.bias
+        v = v if chip.bounded_last else saturated(chip, v)
     fires = v >= neurons.threshold if chip.inclusive else v > neurons.threshold
     spikes = fires.astype(v.dtype)
     if chip.max_spikes > 1:
@@ -85,7 +88,7 @@ def advance(
         times = v.astype(jnp.float32) / jnp.maximum(neurons.threshold, 1).astype(jnp.float32)
         spikes *= jnp.clip(times, 1, chip.max_spikes).astype(v.dtype)
     after = v - spikes * neurons.threshold if chip.reset == "subtract" else jnp.where(fires, 0, v)
-    return Membranes(after, current), spikes
+    return Membranes(saturated(chip, after) if chip.bounded_last else after, current), spikes
 
 
 def kept_share(chip: FixedPoint, decay: Array) -> Array:

@@ -22,10 +22,11 @@ from snnjax._check import (
     check_size,
     check_switches,
     fail,
+    short_repr,
     type_words,
 )
 from snnjax._dispatch import IMPLEMENTATIONS
-from snnjax._quantised import Quantised
+from snnjax._quantised import Quantised, any_quantised
 from snnjax._sharding import gathered
 from snnjax._sparse_spikes import SparseSpikes
 from snnjax._types import Signal
@@ -413,6 +414,21 @@ def params_dtype(params: Mapping[str, Any]) -> Any:
     others = [leaf for leaf in others if jnp.issubdtype(leaf.dtype, jnp.floating)]
     found = [*weights, *(leaf for leaf in others if leaf.ndim > 1), *others]
     return found[0].dtype if found else jnp.dtype(jnp.float32)
+
+
+def check_trained(op: str, network: Network, params: Params, stats: Stats | None) -> None:
+    """Check that all of a trained network is there, with weights in floating point: for what exports it."""
+    if not isinstance(network, Network):
+        fail(
+            f"{op}: `network` must be a network, got {short_repr(network)}. Make it with snnjax.network(...)."
+        )
+    check_params(op, params, network.nodes, network.in_shapes)
+    if any_quantised(params):
+        hint = "Pass those that quantise_network was given"
+        fail(f"{op}: `params` must have floating-point weights, got int8. {hint}.")
+    if missing := network.initial_stats(jax.random.key(0)).keys() - (stats or {}).keys():
+        hint = "Pass stats= those of the training"
+        fail(f"{op}: `stats` must hold those of {', '.join(sorted(missing))}, got none. {hint}.")
 
 
 def _listed(shapes: Sequence[Shape]) -> str:

@@ -29,3 +29,7 @@ from snnjax.metrics.operations import footprint as footprint
 from snnjax.metrics.operations import input_counts as input_counts
 from snnjax.metrics.operations import parameter_count as parameter_count
 from snnjax.metrics.operations import synaptic_operations as synaptic_operations
+from snnjax.metrics.trains import Raster as Raster
+from snnjax.metrics.trains import firing_rates as firing_rates
+from snnjax.metrics.trains import interval_variations as interval_variations
+from snnjax.metrics.trains import raster as raster

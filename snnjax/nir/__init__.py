@@ -13,16 +13,13 @@ import os
 from pathlib import Path
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from snnjax._check import check_choice, fail, short_repr
 from snnjax._neuron_table import RESETS
-from snnjax._quantised import any_quantised
 from snnjax.fixed_point import IntegerNetwork
-from snnjax.graph.check import check_params
-from snnjax.graph.network import Network, Params, Stats, params_dtype
+from snnjax.graph.network import Network, Params, Stats, check_trained, params_dtype
 from snnjax.nir._check import NIRNode
 from snnjax.nir._conventions import CONVENTIONS
 from snnjax.nir._export import graph_of
@@ -90,18 +87,9 @@ def to_nir(
         >>> list(graph.nodes)
         ['input', 'layer_0_connection', 'layer_0_neuron', 'readout_connection', 'readout_neuron', 'output']
     """
-    if not isinstance(network, Network):
-        actual = short_repr(network)
-        fail(f"to_nir: `network` must be a network, got {actual}. Make it with snnjax.network(...).")
-    check_params("to_nir", params, network.nodes, network.in_shapes)
+    check_trained("to_nir", network, params, stats)
     _check_dt("to_nir", dt)
     check_choice("to_nir", "method", method, METHODS)
-    if any_quantised(params):
-        hint = "Pass those that quantise_network was given"
-        fail(f"to_nir: `params` must have floating-point weights, got int8. {hint}.")
-    if missing := network.initial_stats(jax.random.key(0)).keys() - (stats or {}).keys():
-        hint = "Pass stats= those of the training"
-        fail(f"to_nir: `stats` must hold those of {', '.join(sorted(missing))}, got none. {hint}.")
     network, params, stats = network.fold(params, stats)
     dtype = params_dtype(params)
     stored = np.dtype(np.float64 if dtype == jnp.float64 else np.float32)

@@ -13,8 +13,11 @@ from jaxtyping import Array
 
 from snnjax._check import fail
 from snnjax.fixed_point import FixedPoint, IntegerLayer, IntegerNetwork, Neurons
+from snnjax.fixed_point._route import Route
 from snnjax.nir._check import NIRNode
 from snnjax.nir._file import read_graph
+from snnjax.ops._convolution import Convolution
+from snnjax.ops.pool_spikes import Pooling
 
 _KEY = "snnjax_integers"
 _INT8 = ("weights", "recurrent")
@@ -27,6 +30,7 @@ def written_integers(whole: IntegerNetwork) -> dict[str, Any]:
         "chip": dataclasses.asdict(whole.chip),
         "names": [layer.name for layer in whole.layers],
         "spiking_output": whole.spiking_output,
+        "routes": [dataclasses.asdict(layer.route) for layer in whole.layers],
     }
     found: dict[str, Any] = {_KEY: json.dumps(facts)}
     for place, layer in enumerate(whole.layers):
@@ -64,8 +68,9 @@ def integers_of(graph: NIRNode) -> IntegerNetwork:
         fail("integers_of: `graph` must hold the integers of a chip, got none. Pass integers= to to_nir.")
     try:
         facts = json.loads(held[_KEY])
-        layers = [_layer(held, place, name) for place, name in enumerate(facts["names"])]
-        chip = FixedPoint(**facts["chip"])
+        named = zip(facts["names"], facts["routes"], strict=True)
+        layers = [_layer(held, place, *given) for place, given in enumerate(named)]
+        chip = FixedPoint(**_tuples(facts["chip"]))
         return IntegerNetwork(layers=tuple(layers), chip=chip, spiking_output=bool(facts["spiking_output"]))
     except (KeyError, TypeError, ValueError) as error:
         what = type(error).__name__
@@ -74,10 +79,19 @@ def integers_of(graph: NIRNode) -> IntegerNetwork:
         )
 
 
-def _layer(held: dict[str, Any], place: int, name: str) -> IntegerLayer:
+def _tuples(held: Any) -> Any:
+    """What JSON holds, with tuples for its lists."""
+    if isinstance(held, dict):
+        return {name: _tuples(own) for name, own in held.items()}
+    return tuple(map(_tuples, held)) if isinstance(held, list) else held
+
+
+def _layer(held: dict[str, Any], place: int, name: str, route: dict[str, Any]) -> IntegerLayer:
     def array(field: str, dtype: DTypeLike) -> Array:
         return jnp.asarray(np.asarray(held[f"{_KEY}_{place}_{field}"]).astype(dtype))
 
+    pools = tuple(Pooling(**own) for own in _tuples(route["pools"]))
+    convolution = None if route["convolution"] is None else Convolution(**_tuples(route["convolution"]))
     integers = {field: array(field, np.int32) for field in _INT32}
     return IntegerLayer(
         weights=array("weights", np.int8),
@@ -86,5 +100,6 @@ def _layer(held: dict[str, Any], place: int, name: str) -> IntegerLayer:
         unit=array("unit", np.float32),
         shift=integers["shift"][0],
         recurrent_shift=integers["recurrent_shift"][0],
+        route=Route(pools, convolution),
         name=name,
     )

@@ -27,17 +27,19 @@ _RECORD = {
     **dict.fromkeys(("epochs", "validation_samples", "parameters", "seed"), (int,)),
     **dict.fromkeys(("cpu_seconds", "peak_memory"), (int, float, type(None))),
     "fold": (int, type(None)),
-    "settings": (dict, type(None)),
+    **dict.fromkeys(("settings", "energy"), (dict, type(None))),
     "test": (dict,),
 }
-# What records without these say: runs before there were other rules, and before settings were recorded.
-_USUAL = {"selection": "best", "fold": None, "settings": None}
+# What records without these say: runs before there were other rules, and before settings and energies were recorded.
+_USUAL = {"selection": "best", "fold": None, "settings": None, "energy": None}
 # By what the runs that are averaged differ.
 _VARIED = ("seed", "fold")
 _TEST = {
     **dict.fromkeys(("accuracy", "effective_acs", "effective_macs", "dense_operations"), (int, float)),
     **dict.fromkeys(("activity", "dropped_share"), (list,)),
 }
+# nJ of a sample: of the network, of its memory, of its rivals.
+_ENERGY = dict.fromkeys(("spiking", "memory", "once", "every_step"), (int, float))
 _COLUMNS = (
     "task",
     "network",
@@ -48,6 +50,7 @@ _COLUMNS = (
     "activity",
     "dropped spikes",
     "synaptic operations per sample",
+    "energy per sample",
     "CPU time",
     "peak memory",
     "kernels",
@@ -59,6 +62,8 @@ used to select the epoch: mean and standard deviation over seeds, and over folds
 determines initial weights, validation split, order and augmentation. The other numbers are means over the runs;
 activity, dropped spikes and synaptic operations are measured on the test data. Activity is in spikes per neuron and
 step, by layer; synaptic operations are those that spikes cause, and their share of the operations of dense hardware.
+Energy is that of `metrics.energy` at 45 nm, with the share of it that is memory, beside one pass of an int8 rectifier
+network of the same shape, and one pass for each step.
 CPU time is that of the whole command, including reading and testing; peak memory is that of the process.
 
 """
@@ -131,6 +136,7 @@ def record_run(
         "settings": _all_settings(settings),
         "validation_samples": validation_samples,
         "parameters": metrics.parameter_count(result.params),
+        "energy": _sums(energy_of(network, result, tested)),
         "test": {name: tested[name] for name in tested if name not in ("loss", "silent_share")},
         "training_seconds": sum(line["seconds"] for line in result.metrics),
         "cpu_seconds": None if resumed else time.process_time(),
@@ -138,6 +144,21 @@ def record_run(
         "platform": jax.default_backend(),
         "kernels": _dispatch.instruction_set() or "none",
     }
+
+
+def energy_of(network: Network, result: FitResult, tested: dict[str, Any]) -> metrics.Energy:
+    """The energy of an inference, from the operations that were counted on the test data."""
+    names = ("effective_macs", "effective_acs", "dense_operations")
+    operations = metrics.SynapticOperations(*(tested[name] for name in names))
+    return metrics.energy(network, result.params, operations, stats=result.stats)
+
+
+def _sums(found: metrics.Energy) -> dict[str, float]:
+    """The sums of an energy, nJ, and what of it is memory."""
+    spiking = found.spiking
+    memory = spiking.weights + spiking.accumulators + spiking.states
+    sums = (sum(spiking), memory, sum(found.once), sum(found.every_step))
+    return dict(zip(_ENERGY, sums, strict=True))
 
 
 def _all_settings(settings: TaskSettings) -> dict[str, Any]:
@@ -205,7 +226,9 @@ def results_page(runs: Iterable[dict[str, Any]]) -> str:
 
 def _check_record(run: dict[str, Any]) -> None:
     op, hint = "results_page", f"Pass {RUN} files that `snnjax train` wrote"
-    for holder, kinds in ((run, _RECORD), (run.get("test"), _TEST)):
+    for holder, kinds in ((run, _RECORD), (run.get("test"), _TEST), (run.get("energy"), _ENERGY)):
+        if holder is None and kinds is _ENERGY:
+            continue
         for name, kind in kinds.items():
             assert isinstance(holder, dict)  # the last thing that the record was checked for
             value = holder.get(name)
@@ -240,6 +263,7 @@ def _row(runs: list[dict[str, Any]]) -> list[str]:
         _by_layer([test["activity"] for test in tests], 1),
         _by_layer([test["dropped_share"] for test in tests], 2),
         f"{effective / 1e6:.3g} M, {100 * effective / dense:.1f} %",
+        _energy([run["energy"] for run in runs if run["energy"] is not None]),
         f"{statistics.mean(seconds):.0f} s" if seconds else "not measured",
         f"{statistics.mean(memory) / 2**20:.0f} MiB" if memory else "not measured",
         first["kernels"],
@@ -255,6 +279,16 @@ def _rule(runs: list[dict[str, Any]]) -> str:
         return f"mean of the last {TrainConfig(epochs=epochs).averaged_epochs} of {epochs} epochs"
     judges = _range({run["validation_samples"] for run in runs})
     return f"best of {epochs} epochs on {judges} validation samples"
+
+
+def _energy(found: list[dict[str, float]]) -> str:
+    """The mean energy in words, with the share of memory, and those of the rivals."""
+    if not found:
+        return "not measured"
+    mean = {name: statistics.mean(own[name] for own in found) / 1e3 for name in _ENERGY}
+    share = 100 * mean["memory"] / mean["spiking"]
+    rivals = f"int8 {mean['once']:.3g} µJ once, {mean['every_step']:.3g} µJ every step"
+    return f"{mean['spiking']:.3g} µJ, {share:.0f} % memory; {rivals}"
 
 
 def _range(counts: set[int]) -> str:

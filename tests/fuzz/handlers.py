@@ -32,6 +32,7 @@ from snnjax import (
 )
 from snnjax._targets import TARGETS
 from snnjax._types import Signal
+from snnjax.circuits import Record
 from snnjax.ops._moments import moments
 from snnjax.ops.connect import connect
 from snnjax.plasticity import STDP, ShortTerm
@@ -158,18 +159,22 @@ def simulations(width: int) -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
     ):
         weights, blocks = jnp.ones(3 * width, dtype), 2 if max_delay > 1 and width > 1 else 1
         delayed = DelayedSynapses.of(synapses, weights, max_delay=max_delay, blocks=blocks)
-        plastic = {"stdp": max_delay > 1, "short_term": max_delay > 1}
+        plastic = dict.fromkeys(("stdp", "eligibility", "short_term"), max_delay > 1)
         state, key = simulation_state(cells, delayed, **plastic), jax.random.key(1)
         options: dict[str, Any] = {"steps": 5, "capacity": 4, "implementation": "cpu"}
         if max_delay > 1:
             chosen = jnp.arange(3 * width) % 2 == 0
-            options |= {"stdp": STDP(plastic=chosen), "short_term": ShortTerm(0.5, (0.9, 0.9))}
-            options["record"] = jnp.arange(2)
-            options["poisson"] = PoissonInput.of(rate=np.full(width, 1e4), weight=0.1, dt=0.1, receptor=1)
-            options |= {"currents": jnp.ones((5, width))}
+            options |= {"stdp": STDP(plastic=chosen, eligibility=0.5), "modulation": jnp.ones(5)}
+            options |= {"short_term": ShortTerm(0.5, (0.9, 0.9)), "noise": jnp.ones(width)}
+            seen = Record.of([1], means=[slice(0, width)], every=2, received=True, synapses=[0, width])
+            rising = PoissonInput.of(rate=np.full((5, width), 1e3), weight=0.1, dt=0.1)
+            steady = PoissonInput.of(rate=np.full(width, 1e4), weight=0.1, dt=0.1, receptor=1)
+            options |= {"record": seen, "poisson": [steady, rising]}
+            options |= {"spikes": circuits.SpikeTrains.of([0.1, 0.3], [0, 1], dt=0.1)}
+            options |= {"currents": (jnp.ones((5, 2)), jnp.ones((2, width)))}
         run = functools.partial(simulate, **options)
         found.append((run, (cells, delayed, state, key)))
-    people = circuits.Populations({"all": width})
+    people = circuits.Populations({"all": width}, dt=0.1)
     each: dict[str, Any] = {
         "source": "all",
         "target": "all",
@@ -177,9 +182,7 @@ def simulations(width: int) -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
         "delay": circuits.Uniform(0.1, 0.5),
     }
     for dtype, rule in ((jnp.float32, {"probability": 0.2}), (jnp.bfloat16, {"in_degree": 2})):
-        operands, static = people.plan(
-            jax.random.key(0), [circuits.Projection(**each, **rule)], dt=0.1, dtype=dtype
-        )
+        operands, static = people.plan(jax.random.key(0), [circuits.Projection(**each, **rule)], dtype, None)
         found.append((functools.partial(connect, static=static, implementation="cpu"), (operands,)))
     return found
 

@@ -2,15 +2,19 @@
 
     python make_xylo.py                            # where rockpool and xylosim are installed
     python make_xylo.py /tmp/xylo.npz 1000 7       # more of them, of another seed, elsewhere
+    python make_xylo.py trained.npz given.npz 1    # the first of the networks of a file with their inputs
 
 Made with xylosim 0.1.3, rockpool 3.1.0 and numpy 2.4.6 in Python 3.11. A quarter of the networks is feed-forward, one
 has recurrent weights of one synapse, one those of two, and one has weights, shifts and inputs so large that all states
 saturate. `<number>/<name>` are the arguments of `XyloSim.from_specification`, the input `x`, and what it recorded.
 `tests/integers/test_xylo.py` compares them, and any such file with `python -m tests.integers.test_xylo FILE`.
+`xylo_trained.npz` is a trained network with an utterance, which `python -m tests.benchmarks.trained.fixed_point
+--specification given.npz` writes.
 """
 
 import sys
 import types
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -69,15 +73,29 @@ def recorded(given: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {"s_out": spikes} | {name: record[key] for key, name in RECORDED.items()}
 
 
+def given(count: int, seed: int) -> Iterator[dict[str, np.ndarray]]:
+    """Random networks."""
+    for number in range(count):
+        rng = np.random.default_rng((seed, number))
+        yield specification(rng, KINDS[number % 4], SHAPES[number // 4 % 3])
+
+
+def stored(path: str, count: int) -> Iterator[dict[str, np.ndarray]]:
+    """The first networks of a file."""
+    held = np.load(path)
+    names = [name.split("/", 1)[1] for name in held if name.startswith("0/")]
+    for number in range(count):
+        yield {name: held[f"{number}/{name}"] for name in names}
+
+
 def main() -> None:
     """Write the networks to a file."""
     path = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).with_name("xylo.npz")
-    count, seed = (int(sys.argv[2]), int(sys.argv[3])) if len(sys.argv) > 3 else (12, 2026)
+    first, last = sys.argv[2:] or ("12", "2026")
+    networks = given(int(first), int(last)) if first.isdigit() else stored(first, int(last))
     saved = {}
-    for number in range(count):
-        rng = np.random.default_rng((seed, number))
-        given = specification(rng, KINDS[number % 4], SHAPES[number // 4 % 3])
-        for name, values in (given | recorded(given)).items():
+    for number, network in enumerate(networks):
+        for name, values in (network | recorded(network)).items():
             values = np.asarray(values)
             saved[f"{number}/{name}"] = values.astype(np.min_scalar_type(-int(abs(values).max()) - 1))
     np.savez_compressed(path, **saved)

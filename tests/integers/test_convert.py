@@ -78,10 +78,9 @@ def test_run_is_apply_to_the_bit(chip, recurrent):
     np.testing.assert_allclose(ours.output, real, rtol=1e-6)
     assert not np.diff(np.asarray(ran.membranes["a/neuron"])[10:, 1], axis=0).any()  # after the end
     # In two parts that carry their state.
-    first, middle = fixed_point.run(whole, spikes[:7])
-    second, _ = fixed_point.run(whole, spikes[7:], middle)
-    whole_run, _ = fixed_point.run(whole, spikes)
-    assert np.array_equal(jnp.concatenate([first.output, second.output]), whole_run.output)
+    first, middle = fixed_point.run(whole, spikes[:10])
+    second, _ = fixed_point.run(whole, spikes[10:], middle)
+    assert np.array_equal(jnp.concatenate([first.output, second.output])[:, 0], ran.output[:, 0])
 
 
 @pytest.mark.parametrize("rate", [0.5, 15.0])
@@ -165,8 +164,7 @@ def test_gradients_are_those_of_the_real_step(chip, detach_reset):
 
 
 def test_a_network_on_a_chip_trains():
-    chip = dataclasses.replace(XYLO, max_outputs=None)
-    net = make_net(chip)
+    net = chain(snnjax.layer(8, neurons.current_lif(0.9, 1.0, 0.7)))
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 4, 48)
     inputs = (rng.random((TIME, 48, INPUTS)) < np.eye(6)[labels] * 0.5 + 0.05).astype(np.uint8)
@@ -181,7 +179,7 @@ def test_a_network_on_a_chip_trains():
     config = train.TrainConfig(
         epochs=6, batch_size=24, learning_rate=2e-2, selection="last", activity_bound=0.3
     )
-    whole = fixed_point.on_chip(net, chip)
+    whole = fixed_point.on_chip(net, XYLO)
     params = net.init(jax.random.key(0))
     result = train.fit(whole, params, Samples(), None, loss=losses.cross_entropy_sum, config=config)
     found = [
@@ -219,9 +217,6 @@ def chain(*layers, inputs=INPUTS, readout=None):
     return snnjax.network(inputs, list(layers), readout or snnjax.leaky_readout(4))
 
 
-ONE = "Use dense connections between its layers, and fold norms with network.fold."
-KNOWN = "Use one of lif, current_lif, integrate_and_fire, leaky_integrator."
-ORDER = "Leave these switches out."
 # A network, the chip, and what the message says of it.
 REFUSED = {
     "delays": (
@@ -265,12 +260,12 @@ REFUSED = {
     "no synapse": (
         chain(snnjax.layer(8, neurons.lif())),
         XYLO,
-        "have neurons with synapses on Xylo, got lif",
+        "have neurons of Xylo, got lif in `layer_0/neuron`. Use current_lif or leaky_integrator.",
     ),
     "no leak": (
         chain(snnjax.layer(8, neurons.integrate_and_fire())),
         XYLO,
-        "have neurons with synapses on Xylo, got integrate_and_fire",
+        "have neurons of Xylo, got integrate_and_fire",
     ),
     "reset to zero": (
         chain(snnjax.layer(8, ZERO)),
@@ -281,6 +276,11 @@ REFUSED = {
         chain(snnjax.layer(8, CURRENT)),
         LAVA_LOIHI,
         "have neurons with reset='zero' on lava, got 'subtract'",
+    ),
+    "a charge at the start": (
+        chain(snnjax.layer(8, neurons.integrate_and_fire(reset="zero", initial=0.5))),
+        LAVA_LOIHI,
+        "have neurons that start at 0, got initial=0.5 in `layer_0/neuron`. Leave it out.",
     ),
     "no reset": (
         chain(snnjax.layer(8, neurons.current_lif(reset="none"))),

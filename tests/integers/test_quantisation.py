@@ -38,7 +38,7 @@ from snnjax.quantisation import (
     quantise,
     quantise_network,
 )
-from tests.graph.helpers import INPUTS, initial, random_spikes
+from tests.graph.helpers import INPUTS, initial, louder, random_spikes
 from tests.numbers import assert_close
 from tests.ops.common import jit
 from tests.ops.kernel_checks import needs_kernels
@@ -222,13 +222,16 @@ NETWORKS = {
 def test_quantised_network_runs_as_the_rounded_one(name: str) -> None:
     net = network((6, 6, 1), NETWORKS[name], leaky_readout(3))
     inputs = random_spikes(0.3, inputs=36)
-    params, stats = initial(net, inputs, target_activity=0.2), net.initial_stats(jax.random.key(0))
+    params, stats = louder(initial(net), 3.0), net.initial_stats(jax.random.key(0))
+    fake, whole = jit(lambda own: (fake_quantise(own, stats=stats), quantise_network(own, stats=stats)))(
+        params
+    )
     options = {"state": None, "inputs": inputs, "lengths": jnp.array([20, 7, 0]), "stats": stats}
     apply = jit(functools.partial(net.apply, **options), static_argnames="implementation")
-    want = apply(fake_quantise(params, stats=stats))[0]
+    want = apply(fake)[0]
     assert all(float(rates[0].mean()) > 0 for rates in want.activity.values())
     for implementation in (None, "composed"):
-        got = apply(quantise_network(params, stats=stats), implementation=implementation)[0]
+        got = apply(whole, implementation=implementation)[0]
         chex.assert_trees_all_close(
             (got.output, got.activity), (want.output, want.activity), rtol=1e-4, atol=1e-5, strict=True
         )

@@ -7,10 +7,11 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from snnjax import fixed_point
 
-STORED = Path(__file__).parents[1] / "golden" / "xylo.npz"
+GOLDEN = Path(__file__).parents[1] / "golden"
 ARGUMENTS = 15  # of a specification
 
 
@@ -18,7 +19,7 @@ def networks(path):
     """The networks of a file: the arguments, inputs and states of each."""
     found: dict[str, dict[str, np.ndarray]] = {}
     for key, values in np.load(path).items():
-        number, name = key.split("/")
+        number, name = key.split("/", 1)
         found.setdefault(number, {})[name] = values
     return found.values()
 
@@ -38,9 +39,10 @@ def differing(own):
     return wrong, sum(theirs.size for _, theirs in pairs)
 
 
-def test_all_values_are_those_of_the_simulator():
-    found = [differing(own) for own in networks(STORED)]
-    assert len(found) == 12
+@pytest.mark.parametrize(("name", "count"), [("xylo", 12), ("xylo_trained", 1)])
+def test_all_values_are_those_of_the_simulator(name, count):
+    found = [differing(own) for own in networks(GOLDEN / f"{name}.npz")]
+    assert len(found) == count
     assert sum(wrong for wrong, _ in found) == 0
 
 

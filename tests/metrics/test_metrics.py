@@ -31,6 +31,7 @@ from snnjax._types import Params, State, Stats
 from snnjax.blocks._sparse import SparseParams
 from snnjax.blocks.conv import Convolve
 from snnjax.blocks.linear import LinearParams
+from snnjax.circuits import SpikeTrains
 from tests.errors.refusals import refusals
 
 OUTPUTS = jnp.array(  # [time=3, batch=2, classes=3]
@@ -367,7 +368,38 @@ def test_static_metrics_count_arrays() -> None:
 
 ONES = jnp.ones((2, 2))
 CHAIN = network(3, [layer(2)], leaky_readout(1))
+
+
+def test_trains_by_population_are_those_of_each_neuron() -> None:
+    """Of random spikes, beside the definitions for one neuron after another."""
+    rng = np.random.default_rng(0)
+    steps, ids = np.nonzero(rng.random((400, 7)) < np.linspace(0, 0.2, 7))
+    trains = SpikeTrains.of((steps + 1) * 0.5, ids, dt=0.5)
+    populations = {"E": slice(0, 5), "I": slice(5, 7)}
+    found = metrics.raster(trains, populations)
+    rates = metrics.firing_rates(trains, populations, duration=150.0, start=50.0)
+    variations = metrics.interval_variations(trains, populations)
+    for name, own in populations.items():
+        each = [0.5 * (np.sort(steps[ids == n]) + 1) for n in range(own.start, own.stop)]
+        lists = [found[name].times[found[name].ids == k] for k in range(len(each))]
+        assert all(np.array_equal(a, b) for a, b in zip(lists, each, strict=True))
+        expected = [np.sum((times > 50) & (times <= 200)) / 0.15 for times in each]
+        np.testing.assert_allclose(rates[name], expected)
+        gaps = [np.diff(times) for times in each]
+        expected = [np.std(gap) / np.mean(gap) for gap in gaps if len(gap) >= 2]
+        np.testing.assert_allclose(variations[name], expected)
+
+
+TRAINS = SpikeTrains.of([1.0], [0], dt=0.1)
 REFUSED = {
+    "raster: `trains` must be SpikeTrains, got a list. Call circuits.SpikeTrains.listed.": lambda: (
+        metrics.raster([], {})
+    ),
+    "interval_variations: `populations` must be slices by name, got a dict. "
+    "Pass circuits.Populations.slices.": lambda: metrics.interval_variations(TRAINS, {"E": 3}),
+    "firing_rates: `duration` must be above 0, got 0. Pass a length in ms.": lambda: metrics.firing_rates(
+        TRAINS, {"E": slice(0, 1)}, duration=0.0
+    ),
     "class_accuracy: `confusion` must have shape [classes, classes], got [2, 3]. "
     "Pass what metrics.confusion returns.": lambda: metrics.class_accuracy(jnp.zeros((2, 3), int)),
     "accuracy: `outputs` must hold at least one step, got none. "

@@ -31,7 +31,7 @@ COBA = neurons.coba_lif(synaptic_taus=(5.0, 10.0, 5.0), reversals=(0.0, -80.0, 0
 
 def column(cells: neurons.SynapticLIF) -> DelayedSynapses:
     """Excitation and inhibition, each by its receptor, with a delay for each synapse."""
-    populations = circuits.Populations({"E": 48, "I": 12})
+    populations = circuits.Populations({"E": 48, "I": 12}, dt=DT, receptors=3)
     excites, inhibits = (0.05, 0.2) if cells.has_conductances else (0.6, -2.4)
     wiring = [
         circuits.Projection(
@@ -40,7 +40,7 @@ def column(cells: neurons.SynapticLIF) -> DelayedSynapses:
         for receptor, (source, weight) in enumerate((("E", excites), ("I", inhibits)))
         for target in "EI"
     ]
-    return populations.connect(jax.random.key(0), wiring, dt=DT, receptors=3, dtype=jnp.float32)
+    return populations.connect(jax.random.key(0), wiring, dtype=jnp.float32)
 
 
 def network(cells: neurons.SynapticLIF, synapses: DelayedSynapses):

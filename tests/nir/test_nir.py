@@ -17,6 +17,7 @@ import snnjax
 from snnjax import blocks, fixed_point, neurons
 from snnjax.blocks.conv import Convolve
 from snnjax.blocks.norm import NormStats
+from snnjax.fixed_point._route import Route
 from snnjax.nir import from_nir, integers_of, to_nir
 from tests.nir.graphs import (
     DT,
@@ -550,6 +551,11 @@ def test_integers_of_a_chip_are_read_back(tmp_path):
     assert jax.tree.structure(same) == jax.tree.structure(whole)
     jax.tree.map(np.testing.assert_array_equal, same, whole)
     assert from_nir(graph)[0].out_shape == (3,)
+    pool, form = snnjax.sum_pool(2).pooling((8, 8, 1)), snnjax.conv2d(2, 3).geometry((4, 4, 1))
+    image = dataclasses.replace(whole.layers[0], route=Route((pool,), form))
+    images = dataclasses.replace(whole, chip=fixed_point.SPECK, layers=(image, whole.layers[1]))
+    same = integers_of(to_nir(net, params, dt=1e-3, integers=images))
+    assert (same.chip, same.layers[0].route) == (images.chip, image.route)
     with pytest.raises(ValueError) as error:
         integers_of(to_nir(net, params, dt=1e-3))
     expected = "integers_of: `graph` must hold the integers of a chip, got none. Pass integers= to to_nir."

@@ -13,7 +13,7 @@ from tests.errors.refusals import refusals
 
 KEY = jax.random.key(0)
 NORMAL, LATE = circuits.Normal(2.0, 0.5, 0.0), circuits.Normal(1.5, 0.75, 0.05)
-PEOPLE = circuits.Populations({"E": 70, "I": 30})
+PEOPLE = circuits.Populations({"E": 70, "I": 30}, dt=0.1, receptors=2)
 WIRING = [
     circuits.Projection("E", "E", weight=NORMAL, delay=LATE, probability=0.3, autapses=False),
     circuits.Projection("E", "I", weight=NORMAL, delay=0.5, number=500),
@@ -26,7 +26,7 @@ WIRING = [
 
 
 def drawn(wiring: list[circuits.Projection], blocks: int, **options: Any) -> DelayedSynapses:
-    return PEOPLE.connect(KEY, wiring, dt=0.1, receptors=2, blocks=blocks, **options)
+    return PEOPLE.connect(KEY, wiring, blocks=blocks, **options)
 
 
 @pytest.mark.skipif(_targets.missing() is not None, reason="without the compiled kernels")
@@ -73,10 +73,10 @@ def test_each_rule_draws_what_it_says(blocks: int) -> None:
 
 def test_targets_weights_and_delays_follow_their_distributions() -> None:
     """Of 200,000 synapses: moments within five standard deviations, and no correlation of what is drawn."""
-    people, count = circuits.Populations({"all": 500}), 200_000
+    people, count = circuits.Populations({"all": 500}, dt=0.1), 200_000
     for rule in ({"number": count}, {"in_degree": 400}, {"probability": 0.8}, {"out_degree": 400}):
         each = circuits.Projection("all", "all", weight=NORMAL, delay=LATE, **rule)
-        synapses = people.connect(KEY, [each], dt=0.1, dtype="float32")
+        synapses = people.connect(KEY, [each], dtype="float32")
         columns = synapses.sources(), synapses.targets(), synapses.weights(), synapses.delays()
         source, target, weight, delay = (np.asarray(column, float) for column in columns)
         n = len(weight)
@@ -106,12 +106,12 @@ def one(**changed: Any) -> circuits.Projection:
 
 
 def call(*wiring: Any, **changed: Any) -> DelayedSynapses:
-    return PEOPLE.connect(**({"key": KEY, "projections": wiring or [one()], "dt": 0.1} | changed))
+    return PEOPLE.connect(**({"key": KEY, "projections": wiring or [one()]} | changed))
 
 
 REFUSED = {
     "Populations: `sizes` must be a mapping of names, got []. Pass {'E': 80, 'I': 20}.": lambda: (
-        circuits.Populations([])
+        circuits.Populations([], dt=0.1)
     ),
     "Populations.each: `values` must have a value for each population, got E. Name E, I.": lambda: (
         PEOPLE.each({"E": 1})
@@ -138,8 +138,8 @@ REFUSED = {
     "Populations.connect: `number` must be an integer of at least 0, got -1. Pass 0 or more.": lambda: call(
         one(number=-1)
     ),
-    "Populations.connect: `receptor` must be below 1, the receptors, got 1. Choose one of them.": lambda: (
-        call(one(receptor=1))
+    "Populations.connect: `receptor` must be below 2, the receptors, got 2. Choose one of them.": lambda: (
+        call(one(receptor=2))
     ),
     "Populations.connect: `dtype` must be 'bfloat16' or 'float32', got 'int8'. Choose one of these.": lambda: (
         call(dtype=jnp.int8)
@@ -147,8 +147,8 @@ REFUSED = {
     "Populations.connect: `key` must be known, got a tracer. Draw outside of jit: the number of synapses is "
     "random.": lambda: jax.jit(lambda key: call(key=key))(KEY),
     "Populations.connect: `blocks` must leave at most 65535 synapses of a neuron to each, got 100000. "
-    "Pass more blocks.": lambda: circuits.Populations({"E": 1}).connect(
-        KEY, [one(target="E", number=100_000)], dt=0.1
+    "Pass more blocks.": lambda: circuits.Populations({"E": 1}, dt=0.1).connect(
+        KEY, [one(target="E", number=100_000)]
     ),
     "Populations: `name` must be 'E' or 'I', got 'X'. Choose one of these.": lambda: PEOPLE["X"],
 }

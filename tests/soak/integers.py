@@ -14,6 +14,7 @@ import numpy as np
 
 import snnjax
 from snnjax import DelayedSynapses, SparseSpikes, Synapses, _targets, losses, metrics, neurons
+from snnjax.circuits import Record
 from snnjax.plasticity import STDP, stdp, stdp_traces
 from snnjax.quantisation import quantise
 from tests.numbers import dyadic, picker
@@ -158,7 +159,12 @@ def _recorded(rng: Any, size: int, how: Any) -> Any:
     nobody = Synapses(jnp.zeros(size, jnp.int32), jnp.zeros(0, jnp.uint16), size)
     none = DelayedSynapses.of(nobody, jnp.zeros(0))
     state = snnjax.simulation_state(CELLS, none, v=dyadic(rng, -16, 0, size))
-    return lambda ids: snnjax.simulate(CELLS, none, state, steps=2, record=ids, implementation=how)[0].v
+
+    def run(ids: Any) -> Any:
+        out, _ = snnjax.simulate(CELLS, none, state, steps=2, record=Record.of(ids), implementation=how)
+        return out.recorded.v
+
+    return run
 
 
 def _network(rng: Any, size: int, how: Any) -> Any:

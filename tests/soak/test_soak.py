@@ -50,8 +50,9 @@ def test_currents_of_a_small_form_are_those_of_its_neurons() -> None:
 
 def test_simulations_are_those_of_the_program_and_wrong_ones_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
     """The wrong one has an event too many in each step."""
+    others = True, 3, True, True, "later", 2
     form = random_simulations.Form(
-        7, 2, 20, 12, False, False, 3, 2, "uint8", "uint16", "float32", True, 3.0, True, True, 1.0
+        7, 2, 20, 12, False, False, 3, 2, "uint8", "uint16", "float32", True, 3.0, True, True, 1.0, *others
     )
     for seed in range(3):
         random_simulations.check_simulation(form, seed)

@@ -103,20 +103,22 @@ struct Call {
 
   Index groups() const { return results.groups(); }
 
-  // Throws unless an op without layers has the arrays that its table asks for; returns the lengths of their axes.
+  // Throws unless an op has the arrays that its table asks for, those of all layers of the same lengths; returns the
+  // lengths of their axes.
   schema::Lengths check() {
     schema::Lengths lengths;
     numbers.fix(lengths);
     ffi::DataType floats = ffi::DataType::INVALID;
-    checkRoot(from, operands, lengths, floats);
-    checkRoot(to, results, lengths, floats);
+    checkRoot(from, operands, numbers.layers(), lengths, floats);
+    checkRoot(to, results, numbers.layers(), lengths, floats);
     needSameGroups(operands, results);
     return lengths;
   }
 
  private:
   template <typename Root, typename Item>
-  static void checkRoot(Root& root, const Arrays<Item>& arrays, schema::Lengths& lengths, ffi::DataType& floats) {
+  static void checkRoot(Root& root, const Arrays<Item>& arrays, std::size_t layers, schema::Lengths& lengths,
+                        ffi::DataType& floats) {
     const auto has = [&](schema::Switch by, std::size_t layer) { return root.has(by, layer); };
     const auto visit = [&](const schema::Leaf& leaf, std::size_t, const Item& item) {
       std::array<Index, schema::kMaxRank> shape{};
@@ -125,7 +127,7 @@ struct Call {
                   typesOf(leaf.numbers, floats, lengths[schema::Axis::kNeurons]));
       if (leaf.numbers == schema::Numbers::kFloats) floats = item.type();
     };
-    schema::check(root, 1, has, visit, Attributes::refusal(arrays.op()));
+    schema::check(root, layers, has, visit, Attributes::refusal(arrays.op()));
   }
 };
 

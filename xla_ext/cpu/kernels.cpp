@@ -74,6 +74,7 @@ constexpr Kernels kKernels{
     .stepBackward = stepBackward,
     .stepSynaptic = stepSynaptic,
     .addPoisson = addPoisson,
+    .addNoise = addNoise,
     .derivative = derivative,
 };
 

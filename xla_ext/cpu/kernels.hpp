@@ -222,16 +222,28 @@ struct SynapticStep {
   float* arriving;                                           // [receptors, stride], received and set to 0
 };
 
+// Random words of one time step, one for each neuron.
+struct RandomStep {
+  std::uint32_t key[2];          // of this step and this use
+  Index first, end;              // of the neurons in the arrays below
+  std::uint32_t number, blocks;  // neuron n of these is n * blocks + number of all
+};
+
 // What a Poisson process adds in one time step to the receptors of neurons. All constants that are not shared have a
 // vector more than there are neurons.
 struct PoissonStep {
-  std::uint32_t key[2];          // of this step
-  Index first, end;              // of the neurons in the arrays below
-  std::uint32_t number, blocks;  // neuron n of these is n * blocks + number of all
+  RandomStep random;
   Index levels;
   const NeuronConstant<std::int32_t>* limits;  // [levels]
   NeuronConstant<float> weights;
   float* arriving;  // added to
+};
+
+// Noise of one time step: how many bits of a random word are 1 beyond a half of them, each of which adds `scale`.
+struct NoiseStep {
+  RandomStep random;
+  NeuronConstant<float> scale;
+  float* currents;  // added to
 };
 
 struct Kernels {
@@ -371,6 +383,7 @@ struct Kernels {
   // Lists the neurons that spike, ascending, and returns their number; the buffer holds all.
   Index (*stepSynaptic)(const SynapticStep& step, std::uint32_t* spikes);
   void (*addPoisson)(const PoissonStep& step);
+  void (*addNoise)(const NoiseStep& step);
   // out = surrogate.derivative(x), any number of elements.
   void (*derivative)(SurrogateForm surrogate, const float* x, Index count, float* out);
 };

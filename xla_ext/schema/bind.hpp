@@ -50,7 +50,8 @@ std::vector<Place> placesOf(std::span<const Leaf> leaves, std::string_view names
     std::size_t tried = 0, leaf = next;
     for (; tried < count && leaves[leaf].name != name.leaf; ++tried) leaf = leaf + 1 < count ? leaf + 1 : 0;
     const Place place{leaf, name.layer.value_or(0)};
-    if (tried == count || leaves[leaf].is_layered != name.layer.has_value() || place.layer >= layers) {
+    const bool is_layered = name.layer.has_value();
+    if (tried == count || leaves[leaf].is_layered != is_layered || (is_layered && place.layer >= layers)) {
       refuse("names", "name the arrays of the op", '"' + std::string(text) + '"');
     }
     if (std::ranges::find(places, place) != places.end()) refuse(std::string(text), "be given once", "two arrays");

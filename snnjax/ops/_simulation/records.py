@@ -1,5 +1,6 @@
-"""What `simulate` takes and yields: constants of neurons, random input, the state and the result."""
+"""What `simulate` takes and yields: constants of neurons, the state, what is recorded and the result."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -10,17 +11,31 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Int, UInt8
 
 from snnjax._arguments import explained
-from snnjax._check import check_integer, concrete, fail, short_repr
+from snnjax._check import (
+    check_integer,
+    check_integers,
+    check_shape,
+    check_switches,
+    concrete,
+    fail,
+    short_repr,
+)
 from snnjax._plasticity import ShortTermState, STDPTraces
 from snnjax._sparse_spikes import SparseSpikes
-from snnjax._types import Unchecked
+from snnjax._types import State, Unchecked, as_int32
 from snnjax.surrogates import Surrogate, superspike
 
-# The largest mean number of events in a step: each has a row in the table of the counts.
-_MOST_EVENTS = 500.0
-_MS_PER_S = 1000.0
-_WORDS = 2.0**32  # random words that there are
 _SUPERSPIKE = superspike()
+
+# The arguments of `cuba_lif`, `coba_lif` and `PoissonInput.of` from which constants are made.
+_GIVEN_AS = {
+    "neurons.leak": "neurons.tau",
+    "neurons.gain": "neurons.tau",
+    "neurons.synaptic_decay": "neurons.synaptic_taus",
+    "neurons.effect": "neurons.reversals",
+    "poisson.limits": "poisson.rate",
+    "poisson.weights": "poisson.weight",
+}
 
 
 @jax.tree_util.register_dataclass
@@ -62,81 +77,12 @@ class SynapticLIF:
         return replace(own, threshold=own.threshold - own.rest, reset=own.reset - own.rest, effect=effect)
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True)
-class PoissonInput:
-    """Independent Poisson processes, one for each neuron, whose events all have the same weight.
-
-    The number of events in a step is drawn with a random word of 32 bits, so its probabilities are multiples of
-    ``2**-32``, to the nearest one: 1e-9 events a step (1e-5 Hz with steps of 0.1 ms) are up to 12 % off, 1e-7 up to
-    0.12 %. A rate of 0 never has an event.
-
-    Example:
-        >>> from snnjax import PoissonInput
-        >>> background = PoissonInput.of(rate=8000.0, weight=0.15, dt=0.1)
-        >>> background.limits.shape  # how many events a step may have
-        (11, 1)
-    """
-
-    # A random word above so many limits stands for so many events; int32, ascending along the first axis.
-    limits: Int[Array, "levels neurons_or_1"]
-    weights: Float[Array, " neurons_or_1"]
-    receptor: int = field(metadata={"static": True})
-    dt: float = field(metadata={"static": True})  # ms, the length of a step, that of the neurons
-
-    @classmethod
-    @explained
-    def of(cls, *, rate: Unchecked, weight: Unchecked, dt: float, receptor: int = 0) -> "PoissonInput":
-        """Make the input of known rates.
-
-        Args:
-            rate: events per second (Hz), one number or ``[neurons]``: the sum over all processes of a neuron.
-            weight: what an event adds, as the weight of a synapse; one number or ``[neurons]``.
-            dt: length of a step in ms.
-            receptor: which receptor receives it.
-
-        Raises:
-            ValueError: if a rate is negative, or so low above 0 that random words of 32 bits would never yield an
-                event, there are more than 500 events a step, or a number is none.
-        """
-        op = "PoissonInput.of"
-        receptor = check_integer(op, "receptor", receptor, 0)
-        step = step_length(op, dt)
-        mean = known(op, "rate", rate) * step / _MS_PER_S
-        if np.any(mean < 0) or np.any(mean > _MOST_EVENTS):
-            is_high = bool(np.any(mean > _MOST_EVENTS))
-            wrong = float(np.max(mean) if is_high else np.min(mean))
-            hint = "Use a smaller dt" if is_high else "For inhibition, pass a negative weight"
-            fail(f"{op}: `rate` must be between 0 and {_MOST_EVENTS:g} events a step, got {wrong:g}. {hint}.")
-        never = (mean > 0) & (np.rint(np.exp(-mean) * _WORDS) == _WORDS)
-        if np.any(never):
-            expected = f"be 0 or at least {0.5 / _WORDS:.2g} events a step"
-            wrong = float(np.max(mean[never]))
-            fail(f"{op}: `rate` must {expected}, got {wrong:g}. Use a larger dt, or 0 for no events.")
-        weights = constants(known(op, "weight", weight))
-        return cls(_limits(mean), weights, int(receptor), step)
-
-
-def _limits(mean: np.ndarray) -> Array:
-    """The limits between the counts of Poisson distributions, as far as random words of 32 bits tell them apart."""
-    term = np.exp(-mean)
-    total, rows = term, []
-    while not rows or np.any(total * _WORDS < _WORDS - 0.5):
-        # Rounded, so many of the words stand for no more events; the limit is the last one of them.
-        rows.append(np.maximum(np.rint(total * _WORDS), 1) - 1 - _WORDS / 2)
-        term = term * mean / len(rows)
-        if np.all(total + term == total):
-            break
-        total = total + term
-    return jnp.asarray(np.array(rows), jnp.int32)
-
-
 class SimulationState(NamedTuple):
     """The state of `simulate` between two steps; made by `simulation_state`."""
 
-    v: Float[Array, " neurons"]  # mV
-    received: Float[Array, "receptors neurons"]  # currents in mV, or conductances in units of the leak
-    remaining: Int[Array, " neurons"]  # int32, steps until the neuron is free again
+    v: Float[Array, " neurons"] | None  # mV
+    received: Float[Array, "receptors neurons"] | None  # currents in mV, or conductances in units of the leak
+    remaining: Int[Array, " neurons"] | None  # int32, steps until the neuron is free again
     # A bit for each neuron that spiked in the last steps, whose spikes are under way; the earliest step first.
     sent: UInt8[Array, "max_delay bytes"]
     step: Int[Array, ""]  # int32, how many steps there were: the random numbers of a step depend on it
@@ -148,6 +94,106 @@ class SimulationState(NamedTuple):
     )
     # mV, what `v` has rounded off: close to rest, potentials are known in far smaller steps than `v` can hold.
     rounded_off: Float[Array, " neurons"] | None = None
+    cells: State = None  # of `Cells`, one for each part, in place of the first three
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Record:
+    """What `simulate` records besides spikes, in columns that are neurons or means of some.
+
+    Example:
+        >>> from snnjax.circuits import Record
+        >>> Record.of([5, 7], means=[slice(0, 80), slice(80, 100)], every=10).num_columns
+        4
+    """
+
+    ids: Int[Array, " recorded"]  # int32, of neurons
+    columns: Int[Array, " recorded"]  # int32, to which each is added
+    shares: Float[Array, " recorded"]  # multiplied with this
+    synapses: Int[Array, " watched"] | None  # int32
+    num_columns: int = field(metadata={"static": True})
+    every: int = field(metadata={"static": True})
+    received: bool = field(metadata={"static": True})
+
+    @classmethod
+    @explained
+    def of(
+        cls,
+        neurons: Unchecked = (),
+        *,
+        means: Sequence[slice | Sequence[int]] = (),
+        every: int = 1,
+        received: bool = False,
+        synapses: Unchecked = None,
+    ) -> "Record":
+        """Make it.
+
+        Args:
+            neurons: ids, each of which is a column.
+            means: slices, `circuits.Populations.slices` for instance, or ids, each of whose means is a column, too.
+            every: so many steps everything is recorded, behind the last of them.
+            received: whether the currents or conductances are, besides the potentials.
+            synapses: numbers of plastic synapses whose weights are recorded; `DelayedSynapses.sources` and `targets`
+                say which ones these are.
+
+        Raises:
+            ValueError: if `every` is not an integer of at least 1, ids are no integers, or a mean is of nobody.
+        """
+        op = "Record.of"
+        every = check_integer(op, "every", every, 1)
+        check_switches(op, received=received)
+        own = _ids(op, "neurons", neurons)
+        groups = [_members(op, f"means[{k}]", each) for k, each in enumerate(means)]
+        sizes = np.array([len(each) for each in groups], int)
+        columns = np.concatenate([np.arange(len(own)), len(own) + np.repeat(np.arange(len(groups)), sizes)])
+        shares = np.concatenate([np.ones(len(own)), np.repeat(1 / sizes, sizes)])
+        return cls(
+            jnp.concatenate([own, *map(jnp.asarray, groups)]).astype(jnp.int32),
+            jnp.asarray(columns, jnp.int32),
+            constants(shares),
+            None if synapses is None else _ids(op, "synapses", synapses),
+            len(own) + len(groups),
+            every,
+            received,
+        )
+
+
+def _ids(op: str, argument: str, ids: Unchecked) -> Array:
+    """Numbers, which may be traced, as int32."""
+    if getattr(ids, "dtype", None) == np.bool_:
+        fail(
+            f"{op}: `{argument}` must be ids, got {short_repr(ids)}. Pass those of a mask with jnp.flatnonzero."
+        )
+    if np.size(ids) == 0:
+        return jnp.zeros(0, jnp.int32)
+    ids = jnp.asarray(ids)
+    check_integers(op, argument, ids)
+    check_shape(op, argument, ids, (None,), "ids", "Pass a list of them")
+    return as_int32(ids)
+
+
+def _members(op: str, argument: str, group: Unchecked) -> np.ndarray:
+    """The ids of a slice or a list, of which there is at least one."""
+    if isinstance(group, slice) and group.stop is not None:
+        ids: np.ndarray | None = np.arange(group.start or 0, group.stop, group.step or 1)
+    else:
+        ids = None if isinstance(group, slice) else concrete(_ids(op, argument, group))
+    if ids is None or ids.size == 0:
+        fail(
+            f"{op}: `{argument}` must be known neurons, got {short_repr(group)}. Pass a slice or a list of ids."
+        )
+    return ids
+
+
+class Recording(NamedTuple):
+    """What was recorded, with a row for each sample."""
+
+    v: Float[Array, "samples columns"]  # mV
+    received: (
+        Float[Array, "samples receptors columns"] | None
+    )  # currents in mV, or conductances, as in the state
+    weights: Float[Array, "samples synapses"] | None
 
 
 class SimulationOutput(NamedTuple):
@@ -158,7 +204,7 @@ class SimulationOutput(NamedTuple):
     counts: Int[Array, " neurons"]  # int32, the spikes of each neuron
     # After the last step, where they are plastic: `DelayedSynapses.with_weights` takes them.
     weights: Float[Array, " synapses"] | None = None
-    v: Float[Array, "steps recorded"] | None = None  # mV, of the neurons that are recorded, after each step
+    recorded: Recording | None = None
 
 
 def constants(values: np.ndarray) -> Array:
@@ -166,13 +212,24 @@ def constants(values: np.ndarray) -> Array:
     return jnp.asarray(values, jax.dtypes.canonicalize_dtype(np.float64))
 
 
-def known(op: str, name: str, value: Unchecked) -> np.ndarray:
-    """Finite numbers ``[neurons]`` or ``[1]``, in float64."""
+def constant(op: str, name: str, value: Array, num_neurons: int) -> Array:
+    """A constant of neurons ``[..., neurons or 1]``, checked."""
+    if value.shape[-1] not in (1, num_neurons):
+        argument = _GIVEN_AS.get(name, name)
+        fail(
+            f"{op}: `{argument}` must have one number, or one for each of {num_neurons} neurons, "
+            f"got {value.shape[-1]}. Make them for as many neurons."
+        )
+    return value
+
+
+def known(op: str, name: str, value: Unchecked, *, in_time: bool = False) -> np.ndarray:
+    """Finite numbers ``[neurons]`` or ``[1]``, in float64; or of each step."""
     numbers = concrete(value)
     numeric = numbers is not None and (
         np.issubdtype(numbers.dtype, np.floating) or np.issubdtype(numbers.dtype, np.integer)
     )
-    if numbers is None or not numeric or numbers.ndim > 1 or not np.all(np.isfinite(numbers)):
+    if numbers is None or not numeric or numbers.ndim > 1 + in_time or not np.all(np.isfinite(numbers)):
         expected = "be a finite number, or one for each neuron, that is known"
         fail(f"{op}: `{name}` must {expected}, got {short_repr(value)}. Pass a float outside of jit.")
     return np.atleast_1d(np.asarray(numbers, np.float64))

@@ -14,6 +14,30 @@ _HISTORY = arrays("sums", "arrivals", "neurons")
 _PAIR = arrays("sums", "pair")
 
 
+class Poisson(NamedTuple):
+    """One source of random input."""
+
+    limits: Annotated[Any, arrays("counts", "steps_or_1", "levels", "neurons_or_1")]
+    weights: Annotated[Any, _CONSTANT]
+    receptor: Annotated[Any, arrays("counts")]
+
+
+class Given(NamedTuple):
+    """Spikes that are given, by step."""
+
+    steps: Annotated[Any, arrays("counts", "events")]  # ascending, as those of the state count
+    ids: Annotated[Any, arrays("counts", "events")]
+
+
+class Recorded(NamedTuple):
+    """What is recorded: columns that each are a sum of neurons."""
+
+    ids: Annotated[Any, arrays("counts", "recorded")]  # of neurons
+    columns: Annotated[Any, arrays("counts", "recorded")]  # ascending
+    shares: Annotated[Any, arrays("sums", "recorded")]
+    synapses: Annotated[Any, arrays("counts", "watched", given="optional")]  # whose weights are
+
+
 class Stdp(NamedTuple):
     """Spike-timing-dependent plasticity: its rule and traces."""
 
@@ -23,6 +47,9 @@ class Stdp(NamedTuple):
     before: Annotated[Any, _HISTORY]  # what a spike of each step found
     after: Annotated[Any, _NEURONS]
     plastic: Annotated[Any, arrays("flags", "synapses", given="optional")]  # which change; None: all
+    modulation: Annotated[Any, arrays("sums", "steps_or_1", given="optional")]  # the third factor
+    keep: Annotated[Any, arrays("sums", given="optional")]  # the decay of eligibility in a step
+    eligibility: Annotated[Any, arrays("sums", "synapses", given="with stdp.keep")]
 
 
 class ShortTerm(NamedTuple):
@@ -55,11 +82,15 @@ class Operands(NamedTuple):
     weights: Annotated[Any, arrays("floats", "synapses", form="sparse", given="optional")]
     segments: Annotated[Any, arrays("given_ids", "segments", "pair")]
     ends: Annotated[Any, arrays("counts", "blocks", "neurons", "pair")]
-    currents: Annotated[Any, arrays("sums", "steps_or_0", "neurons_or_1")]
+    currents: Annotated[
+        Any, arrays("sums", "steps_or_0", "courses")
+    ]  # of each neuron, or of all, without shares
+    shares: Annotated[Any, arrays("sums", "courses", "neurons_or_1", given="optional")]  # of each course
+    noise: Annotated[Any, arrays("sums", "neurons_or_1", given="optional")]  # a bit of a random word
     key: Annotated[Any, arrays("counts", "pair")]
-    poisson_limits: Annotated[Any, arrays("counts", "levels", "neurons_or_1")]  # no levels: no input
-    poisson_weights: Annotated[Any, _CONSTANT]
-    recorded: Annotated[Any, arrays("counts", "recorded", given="optional")]  # ids of neurons
+    poisson: tuple[Poisson, ...]
+    given: Given | None
+    recorded: Recorded | None
     stdp: Stdp | None
     short_term: ShortTerm | None
 
@@ -70,6 +101,15 @@ class StdpResults(NamedTuple):
     weights: Annotated[Any, arrays("sums", "synapses")]
     before: Annotated[Any, _HISTORY]  # what a spike of each step found
     after: Annotated[Any, _NEURONS]
+    eligibility: Annotated[Any, arrays("sums", "synapses", given="optional")]
+
+
+class Seen(NamedTuple):
+    """What is recorded, of which the blocks of neurons each have a part of the sum."""
+
+    v: Annotated[Any, arrays("sums", "samples", "blocks", "seen")]
+    received: Annotated[Any, arrays("sums", "samples", "blocks", "receptors", "seen", given="optional")]
+    weights: Annotated[Any, arrays("sums", "samples", "watched", given="optional")]
 
 
 class ShortTermResults(NamedTuple):
@@ -90,9 +130,7 @@ class Results(NamedTuple):
     received: Annotated[Any, _RECEIVED]
     remaining: Annotated[Any, _REMAINING]
     sent: Annotated[Any, _SENT]
-    recorded: Annotated[
-        Any, arrays("sums", "steps", "recorded", given="optional")
-    ]  # of each recorded neuron, `v`
+    recorded: Seen | None
     stdp: StdpResults | None  # with that of the operands, and so on
     short_term: ShortTermResults | None
 
@@ -101,7 +139,8 @@ class SimulationNumbers(NamedTuple):
     """The static values."""
 
     has_conductances: bool
-    poisson_receptor: int
+    sources: int  # of random input
+    every: int  # so many steps a sample is recorded
 
 
 ROOTS = (Operands, Results)

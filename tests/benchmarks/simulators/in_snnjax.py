@@ -63,7 +63,8 @@ def parts(circuit: Circuit, seed: int) -> tuple[Any, Any, Any, Any]:
     from snnjax import PoissonInput, circuits, neurons, simulation_state
 
     key, start_key = jax.random.split(jax.random.key(seed))
-    populations = circuits.Populations(circuit.sizes)
+    receptors = max(len(circuit.synaptic_taus), 1)
+    populations = circuits.Populations(circuit.sizes, dt=DT, receptors=receptors)
     constants: dict[str, Any] = {
         "tau": circuit.tau,
         "synaptic_taus": circuit.synaptic_taus or (0.0,),
@@ -77,12 +78,12 @@ def parts(circuit: Circuit, seed: int) -> tuple[Any, Any, Any, Any]:
         cells = neurons.coba_lif(**constants, reversals=circuit.reversals)
     else:
         cells = neurons.cuba_lif(**constants)
-    synapses = populations.connect(key, _wiring(circuit), dt=DT, receptors=cells.num_receptors)
+    synapses = populations.connect(key, _wiring(circuit))
     mean = populations.each({name: mean for name, (mean, _) in circuit.start.items()})
     spread = populations.each({name: spread for name, (_, spread) in circuit.start.items()})
     v = jnp.asarray(mean, jnp.float32)
     v = v + jnp.asarray(spread, jnp.float32) * jax.random.normal(start_key, v.shape)
-    poisson = None
+    poisson = ()
     if circuit.input_rates is not None:
         rate = populations.each(circuit.input_rates)
         poisson = PoissonInput.of(rate=rate, weight=circuit.input_weight, dt=DT)

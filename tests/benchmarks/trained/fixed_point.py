@@ -3,15 +3,18 @@
 ``python -m tests.benchmarks.trained.fixed_point --data nmnist_1100.npz`` prints a line for each task, chip and seed.
 N-MNIST has 17 x 17 x 2 inputs and 40 steps, 800 recordings for training and 300 for the test; vowels are where each of
 12 coefficients crosses one of four levels, upwards or downwards. Both networks exceed the inputs of Xylo, so they have
-its arithmetic and not its size. In brackets are the spikes of a hidden neuron in a step.
+its arithmetic and not its size. In brackets are the spikes of a hidden neuron in a step. ``--specification FILE``
+instead writes the network of vowels for Xylo, of the first seed, with the inputs of all test utterances, for
+`tests/golden/make_xylo.py`.
 """
 
 import argparse
 import dataclasses
+import functools
 import sys
 import time
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +23,6 @@ import numpy as np
 import snnjax
 from snnjax import data, fixed_point, losses, neurons, train
 
-SEEDS = (0, 1, 2)
 BATCH, BOUND = 25, 0.1  # samples; spikes of a neuron in a step, above which a penalty keeps them
 MORE = 2  # epochs straight through, and in floating point for comparison
 XYLO = dataclasses.replace(fixed_point.XYLO, max_inputs=None, max_hidden=None, max_outputs=None)
@@ -81,28 +83,46 @@ def vowels() -> tuple[Spikes, Spikes]:
     return found[0], found[1]
 
 
+def network_of(learn: Spikes, chip: fixed_point.FixedPoint, hidden: int) -> snnjax.Network:
+    """The network of a task with the neurons of a chip."""
+    neuron = neurons.current_lif(0.9, 1.0, 0.7, reset=chip.reset)
+    readout = snnjax.leaky_readout(int(learn.labels.max()) + 1, decay=0.95)
+    return snnjax.network(learn.inputs.shape[2], [snnjax.layer(hidden, neuron)], readout)
+
+
+def fit(learn: Spikes, seed: int, network: snnjax.Network, params: Any, epochs: int, rate: float) -> Any:
+    """The params after some epochs."""
+    config = train.TrainConfig(
+        epochs=epochs,
+        batch_size=BATCH,
+        learning_rate=rate,
+        selection="last",
+        activity_bound=BOUND,
+        seed=seed,
+    )
+    return train.fit(network, params, learn, None, loss=losses.cross_entropy_sum, config=config).params
+
+
+def write_specification(parts: tuple[Spikes, Spikes], hidden: int, epochs: int, path: Path) -> None:
+    """Train a network for Xylo, and write its specification with the inputs of each test sample."""
+    learn, test = parts
+    net = network_of(learn, XYLO, hidden)
+    params = fit(learn, 0, net, net.init(jax.random.key(0)), epochs, 5e-3)
+    given = fixed_point.to_xylo(fixed_point.convert(net, params, XYLO)[0])
+    inputs = [own[:steps] for own, steps in zip(test.inputs, test.lengths, strict=True)]
+    every = [
+        (number, name, own) for number, x in enumerate(inputs) for name, own in (given | {"x": x}).items()
+    ]
+    np.savez_compressed(path, **{f"{number}/{name}": own for number, name, own in every})
+
+
 def measure(
     parts: tuple[Spikes, Spikes], chip: fixed_point.FixedPoint, hidden: int, epochs: int, seed: int
 ) -> str:
     """A line of accuracies in percent, and activities."""
     learn, test = parts
-    classes = int(learn.labels.max()) + 1
-    neuron = neurons.current_lif(0.9, 1.0, 0.7, reset=chip.reset)
-    net = snnjax.network(
-        learn.inputs.shape[2], [snnjax.layer(hidden, neuron)], snnjax.leaky_readout(classes, decay=0.95)
-    )
-    whole = fixed_point.on_chip(net, chip)
-
-    def fitted(network, params, epochs, rate):
-        config = train.TrainConfig(
-            epochs=epochs,
-            batch_size=BATCH,
-            learning_rate=rate,
-            selection="last",
-            activity_bound=BOUND,
-            seed=seed,
-        )
-        return train.fit(network, params, learn, None, loss=losses.cross_entropy_sum, config=config).params
+    net = network_of(learn, chip, hidden)
+    whole, fitted = fixed_point.on_chip(net, chip), functools.partial(fit, learn, seed)
 
     def right(network, params):
         found = train.evaluate(network, params, test, loss=losses.cross_entropy_sum)
@@ -121,13 +141,17 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, help="N-MNIST, as for data.load_nmnist")
+    parser.add_argument("--specification", type=Path, metavar="FILE", help="write a network for XyloSim")
     options = parser.parse_args()
-    tasks = {"vowels": (vowels(), 100, 30)}
+    tasks = {"vowels": (vowels(), 100, 30, range(16))}
+    if options.specification is not None:
+        write_specification(*tasks["vowels"][:3], options.specification)
+        return
     if options.data is not None:
-        tasks["nmnist"] = (nmnist(options.data), 100, 6)
-    for name, (parts, hidden, epochs) in tasks.items():
+        tasks["nmnist"] = (nmnist(options.data), 100, 6, range(3))
+    for name, (parts, hidden, epochs, seeds) in tasks.items():
         for chip_name, chip in CHIPS.items():
-            for seed in SEEDS:
+            for seed in seeds:
                 started = time.process_time()
                 line = measure(parts, chip, hidden, epochs, seed)
                 sys.stdout.write(

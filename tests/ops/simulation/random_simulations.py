@@ -13,12 +13,14 @@ import numpy as np
 
 from snnjax import DelayedSynapses, PoissonInput, Synapses, neurons, simulate, simulation_state
 from snnjax._types import State
+from snnjax.circuits import Record, SpikeTrains
 from snnjax.plasticity import STDP, ShortTerm
 from snnjax.quantisation import Quantised
 
 INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32")
 MOST_DELAYS = (1, 2, 20, 300)  # of which the last is beyond bytes
 BOUNDS = (-3.0, 3.0)  # mV, of plastic weights
+KEPT = 0.9375  # of eligibility in a step
 # Rounding of at most 40 steps, relative to the largest number, of membranes some tens of mV from rest.
 TOLERANCE = {"float32": 2e-5, "float64": 1e-12}
 
@@ -42,6 +44,12 @@ class Form(NamedTuple):
     stdp: bool
     short_term: bool
     dt: float
+    second: bool = False  # a second source, whose rates change in time
+    courses: int = 0  # of currents
+    noise: bool = False
+    given: bool = False  # spikes
+    modulated: str = ""  # weights: "at once" or "later", by an eligibility
+    every: int = 1  # so many steps a sample is recorded
 
     @property
     def dtype(self) -> str:
@@ -60,7 +68,12 @@ class Drawn(NamedTuple):
     delays: np.ndarray
     state: dict[str, np.ndarray]
     currents: np.ndarray | None
+    shares: np.ndarray | None  # of time courses
+    noise: np.ndarray | None  # mV
+    given: np.ndarray | None  # spikes of all steps
     rates: np.ndarray | None  # events a step
+    rising: np.ndarray | None  # those of the second source
+    modulation: np.ndarray
     event: float
     key: np.ndarray
     taus: tuple[float, float]
@@ -91,6 +104,12 @@ def random_form(rng: np.random.Generator) -> Form:
         stdp,
         bool(rng.random() < 0.4),
         float(rng.choice([0.1, 0.5, 1.0])),
+        bool(rng.random() < 0.5),
+        int(rng.choice([0, 1, 3])),
+        bool(rng.random() < 0.5),
+        bool(rng.random() < 0.5),
+        str(rng.choice(["", "at once", "later"])) if stdp else "",
+        int(rng.integers(1, 4)),
     )
 
 
@@ -114,6 +133,22 @@ def constants(form: Form, rng: np.random.Generator, width: int) -> dict[str, Any
     return cells
 
 
+def given_to(form: Form, rng: np.random.Generator, width: int):
+    """Currents, their shares, noise, spikes, the events of both sources a step, and the factor of learning."""
+    size, steps, of = form.size, form.steps, functools.partial(uniform, rng)
+    rates = np.where(rng.random(size) < 0.3, 0.0, of(0, form.poisson, size))
+    rates[0] = form.poisson  # so that every draw has as many limits
+    rising = np.where(rng.random((steps, width)) < 0.3, 0.0, of(0, 2, steps, width))
+    rising[-1, 0] = 2.0
+    yield of(0, 12, steps, form.courses or width) if form.has_currents or form.courses else None
+    yield of(0, 1, form.courses, width) if form.courses else None
+    yield of(0, 9, width) if form.noise else None
+    yield rng.random((steps, size)) < 0.1 if form.given else None
+    yield rates if form.poisson else None
+    yield rising if form.second else None
+    yield of(-1, 2, steps) if size % 2 else of(0, 1, 1)
+
+
 def draw(form: Form, rng: np.random.Generator) -> Drawn:
     """A network whose numbers are those of float32; some of its targets are out of range."""
     size, most = form.size, form.receptors * form.size
@@ -134,10 +169,6 @@ def draw(form: Form, rng: np.random.Generator) -> Drawn:
         "remaining": rng.integers(0, 3, size),
         "sent": rng.random((form.max_delay, size)) < 0.2,
     }
-    rates = None
-    if form.poisson:
-        rates = np.where(rng.random(size) < 0.3, 0.0, of(0, form.poisson, size))
-        rates[0] = form.poisson  # so that every draw has as many limits
     return Drawn(
         cells,
         np.sort(rng.integers(0, size, form.synapses)),
@@ -146,8 +177,7 @@ def draw(form: Form, rng: np.random.Generator) -> Drawn:
         of(0.005, 0.03, most),
         rng.integers(1, longest + 1, form.synapses),
         state,
-        of(0, 12, form.steps, width) if form.has_currents else None,
-        rates,
+        *given_to(form, rng, width),
         float(of(0, 1)),
         rng.integers(0, 2**32, 2, dtype=np.uint32),
         (float(of(5, 30)), float(of(5, 30))),
@@ -160,7 +190,11 @@ def draw(form: Form, rng: np.random.Generator) -> Drawn:
 @functools.cache
 def compiled(form: Form):
     """`simulate`, with lists and potentials of all neurons; the kernel where it supports the form."""
-    options = {"steps": form.steps, "capacity": form.size, "record": jnp.arange(form.size)}
+    half = range(0, form.size, 2)
+    record = Record.of(
+        np.arange(form.size), means=[slice(0, form.size), half], every=form.every, received=True
+    )
+    options = {"steps": form.steps, "capacity": form.size, "record": record}
     return jax.jit(functools.partial(simulate, **options))
 
 
@@ -177,26 +211,59 @@ def run(form: Form, drawn: Drawn):
         weights = Quantised(weights, jnp.asarray(drawn.scale, jnp.float32))
     delays = jnp.asarray(drawn.delays, form.delays)
     delayed = DelayedSynapses.of(synapses, weights, delays, max_delay=form.max_delay, blocks=form.blocks)
-    state = simulation_state(cells, delayed, stdp=form.stdp, short_term=form.short_term)
+    later = form.modulated == "later"
+    state = simulation_state(
+        cells, delayed, stdp=form.stdp, eligibility=form.stdp and later, short_term=form.short_term
+    )
     given = drawn.state | {"sent": np.packbits(drawn.state["sent"], axis=1, bitorder="little")}
     kinds = {"remaining": "int32", "sent": "uint8"}
     state = state._replace(
         **{name: jnp.asarray(own, kinds.get(name, form.dtype)) for name, own in given.items()}
     )
-    options: dict[str, Any] = {}
+    key = jax.random.wrap_key_data(drawn.key)
+    return compiled(form)(cells, delayed, state, key, **input_of(form, drawn), **rules_of(form, drawn))
+
+
+def input_of(form: Form, drawn: Drawn) -> dict[str, Any]:
+    """What neurons are given, as options of `simulate`."""
+    options: dict[str, Any] = {"poisson": list(sources(form, drawn))}
     if drawn.currents is not None:
         options["currents"] = jnp.asarray(drawn.currents, form.dtype)
-    if drawn.rates is not None:
-        rates = drawn.rates / form.dt * 1000
-        options["poisson"] = PoissonInput.of(rate=rates, weight=drawn.event, dt=form.dt)
+    if drawn.shares is not None:
+        options["currents"] = options["currents"], jnp.asarray(drawn.shares, form.dtype)
+    if drawn.noise is not None:
+        options["noise"] = jnp.asarray(drawn.noise, form.dtype)
+    if drawn.given is not None:
+        steps, ids = np.nonzero(drawn.given)
+        options["spikes"] = SpikeTrains.of((steps + 1) * form.dt, ids, dt=form.dt)
+    return options
+
+
+def rules_of(form: Form, drawn: Drawn) -> dict[str, Any]:
+    """How synapses change, likewise."""
+    options: dict[str, Any] = {}
+    if form.modulated:
+        options["modulation"] = jnp.asarray(drawn.modulation, form.dtype)
     if form.stdp:
         decay = tuple(float(np.exp(-form.dt / tau)) for tau in drawn.taus)
         bounds = (0.0, BOUNDS[1]) if form.has_conductances else BOUNDS
-        options["stdp"] = STDP(decay, (0.1, 0.12), bounds, jnp.asarray(drawn.plastic[in_order(form, drawn)]))
+        plastic = jnp.asarray(drawn.plastic[in_order(form, drawn)])
+        kept = KEPT if form.modulated == "later" else None
+        options["stdp"] = STDP(decay, (0.1, 0.12), bounds, plastic, kept)
     if form.short_term:
         use, *both = (jnp.asarray(each, form.dtype) for each in (drawn.use, *drawn.recovery))
         options["short_term"] = ShortTerm(use, tuple(both))
-    return compiled(form)(cells, delayed, state, jax.random.wrap_key_data(drawn.key), **options)
+    return options
+
+
+def sources(form: Form, drawn: Drawn):
+    """Random input of the first receptor and of the last."""
+    per_second = 1000 / form.dt
+    if drawn.rates is not None:
+        yield PoissonInput.of(rate=drawn.rates * per_second, weight=drawn.event, dt=form.dt)
+    if drawn.rising is not None:
+        last = form.receptors - 1
+        yield PoissonInput.of(rate=drawn.rising * per_second, weight=0.5, dt=form.dt, receptor=last)
 
 
 def random_words(key: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -211,21 +278,23 @@ def random_words(key: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.n
     return np.stack([x, y])
 
 
-def poisson_counts(key: np.ndarray, steps: int, rates: np.ndarray) -> np.ndarray:
-    """The events of each step and neuron: random words that stand for so many or fewer are exceeded."""
-    size = len(rates)
+def words_of_steps(key: np.ndarray, steps: int, size: int, use: int) -> np.ndarray:
+    """The random words of each step and neuron for a use, ``[steps, neurons]``."""
     own = np.asarray(jax.random.bits(jax.random.wrap_key_data(key), (2,), jnp.uint32))
-    first, second = random_words(own, np.arange(steps, dtype=np.uint32), np.zeros(steps, np.uint32))[
-        ..., None
-    ]
+    uses = np.full(steps, use, np.uint32)
+    first, second = random_words(own, np.arange(steps, dtype=np.uint32), uses)[..., None]
     x = np.arange(size, dtype=np.uint32) * np.uint32(0x9E3779B9) + first
     x = ((x ^ (x >> np.uint32(17))) * np.uint32(0xED5AD4BB)) ^ second
     x = (x ^ (x >> np.uint32(11))) * np.uint32(0xAC4C1B51)
     x = (x ^ (x >> np.uint32(15))) * np.uint32(0x31848BAB)
-    words = (x ^ (x >> np.uint32(14))).astype(float)
-    counts, term = np.zeros((steps, size), int), np.exp(-rates)
-    total, count = term.copy(), 0
-    while np.any(reached := words >= np.maximum(np.rint(total * 2.0**32), 1)):
+    return x ^ (x >> np.uint32(14))
+
+
+def poisson_counts(words: np.ndarray, rates: np.ndarray) -> np.ndarray:
+    """The events of each step and neuron: random words that stand for so many or fewer are exceeded."""
+    counts, term = np.zeros(words.shape, int), np.exp(-rates)
+    total, count = term + np.zeros(words.shape), 0
+    while np.any(reached := words.astype(float) >= np.maximum(np.rint(total * 2.0**32), 1)):
         counts, count = counts + reached, count + 1
         term = term * rates / count
         total = total + term
@@ -265,15 +334,26 @@ class _Program:
         self.sent = drawn.state["sent"].copy()
         self.released, self.before = np.zeros((2, form.max_delay, form.size))
         self.after = np.zeros(form.size)
-        if drawn.rates is not None:
-            self.events = drawn.event * poisson_counts(drawn.key, form.steps, drawn.rates)
+        self.events = np.zeros((form.steps, form.receptors, form.size))
+        kinds = (drawn.rates, drawn.event, 0), (drawn.rising, 0.5, -1)
+        present = [kind for kind in kinds if kind[0] is not None]
+        for use, (rates, weight, receptor) in enumerate(present):
+            words = words_of_steps(drawn.key, form.steps, form.size, use)
+            self.events[:, receptor] += weight * poisson_counts(words, rates)
+        self.current = np.zeros((form.steps, form.size))
+        if drawn.currents is not None:
+            self.current += drawn.currents if drawn.shares is None else drawn.currents @ drawn.shares
+        if drawn.noise is not None:
+            words = words_of_steps(drawn.key, form.steps, form.size, 2**32 - 1)
+            self.current += drawn.noise * (np.vectorize(int.bit_count)(words.astype(object)) - 16) / 8**0.5
+        self.eligibility = np.zeros(form.synapses)
         self.used, self.available = np.zeros(form.size), np.ones(form.size)
 
     def check(self, spikes: np.ndarray, out, state: State) -> None:
         """The membranes of all steps, and everything that is left."""
         for t, own in enumerate(spikes):
             self.step(t, own)
-            self.same("v", out.v[t], self.v)
+            self.check_record(t, out.recorded)
         sent = np.unpackbits(state.sent, axis=1, count=self.form.size, bitorder="little")
         np.testing.assert_array_equal(sent, self.sent)
         self.same("received", state.received, self.received)
@@ -281,11 +361,22 @@ class _Program:
         if self.form.stdp:
             order = in_order(self.form, self.drawn)
             self.same("weights", out.weights, self.weights[order])
+            if state.traces.eligibility is not None:
+                self.same("eligibility", state.traces.eligibility, self.eligibility[order])
             self.same("traces before", state.traces.before, self.before)
             self.same("traces after", state.traces.after, self.after)
         if self.form.short_term:
             self.same("short_term", np.stack(state.short_term), np.stack([self.used, self.available]))
             self.same("released", state.released, self.released)
+
+    def check_record(self, t: int, recorded) -> None:
+        """Neurons, the mean of all and that of every other one."""
+        sample, rest = divmod(t + 1, self.form.every)
+        if rest:
+            return
+        for name, found, own in (("v", recorded.v, self.v), ("g", recorded.received, self.received)):
+            means = np.stack([own.mean(-1), own[..., ::2].mean(-1)], axis=-1)
+            self.same(name, found[sample - 1], np.concatenate([own, means], axis=-1))
 
     def tolerance(self, of: np.ndarray) -> float:
         return TOLERANCE[self.form.dtype] * max(1.0, float(np.max(abs(of), initial=0)))
@@ -298,21 +389,20 @@ class _Program:
         """One step, in which these neurons spike."""
         form, drawn = self.form, self.drawn
         arrived, arrives = self.arrived()
-        if drawn.rates is not None:
-            arrived[0] += self.events[t]
-        g = self.received + arrived
+        g = self.received + arrived + self.events[t]
         busy = self.remaining > 0
-        current = 0.0 if drawn.currents is None else drawn.currents[t]
-        self.v = np.where(busy, self.v, self.integrated(g, current))
+        self.v = np.where(busy, self.v, self.integrated(g, self.current[t]))
         distance = np.where(busy, -np.inf, self.v - self.cells["threshold"])
-        assert not np.any(spikes & busy), "a refractory neuron spikes"
-        wrong = (spikes != (distance > 0)) & (abs(distance) > self.tolerance(self.v))
+        forced = np.zeros(form.size, bool) if drawn.given is None else drawn.given[t]
+        assert not np.any(spikes & busy & ~forced), "a refractory neuron spikes"
+        assert np.all(spikes[forced]), "a given spike is missing"
+        wrong = (spikes != (distance > 0)) & (abs(distance) > self.tolerance(self.v)) & ~forced
         assert not np.any(wrong), f"neuron {np.flatnonzero(wrong)[0]} in step {t} at {distance[wrong][0]}"
         self.v = np.where(spikes, self.cells["reset"], self.v)
         steps = np.rint(self.cells["refractory"] / form.dt).astype(int)
         self.remaining = np.where(spikes, steps, self.remaining - busy)
         self.received = np.exp(-form.dt / self.taus) * g
-        self.learn(arrives, spikes)
+        self.learn(t, arrives, spikes)
         self.sent = np.concatenate([self.sent[1:], spikes[None]])
 
     def integrated(self, g: np.ndarray, current) -> np.ndarray:
@@ -336,7 +426,7 @@ class _Program:
         np.add.at(sums, drawn.targets[arrives], strength[arrives])
         return sums.reshape(form.receptors, form.size), arrives
 
-    def learn(self, arrives: np.ndarray, spikes: np.ndarray) -> None:
+    def learn(self, t: int, arrives: np.ndarray, spikes: np.ndarray) -> None:
         form, drawn = self.form, self.drawn
         if form.stdp:
             first, second = (np.exp(-form.dt / tau) for tau in drawn.taus)
@@ -346,7 +436,13 @@ class _Program:
             change = change - 0.12 * after[receivers] * arrives
             moves = (arrives | fired) & drawn.plastic
             least = 0.0 if form.has_conductances else BOUNDS[0]
-            self.weights = np.where(moves, np.clip(self.weights + change, least, BOUNDS[1]), self.weights)
+            factor = np.broadcast_to(drawn.modulation, form.steps)[t] if form.modulated else 1.0
+            if form.modulated == "later":
+                moves = moves | (self.eligibility != 0)
+                change = np.where(drawn.plastic, KEPT * self.eligibility + change, 0)
+                self.eligibility = change
+            changed = np.clip(self.weights + factor * change, least, BOUNDS[1])
+            self.weights = np.where(moves, changed, self.weights)
             now = first * (self.before[-1] + self.sent[-1])
             self.before, self.after = np.concatenate([self.before[1:], now[None]]), after + spikes
         if form.short_term:

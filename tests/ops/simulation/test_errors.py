@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from snnjax import DelayedSynapses, PoissonInput, Synapses, neurons, simulate, simulation_state
+from snnjax.circuits import Record, SpikeTrains
 from snnjax.plasticity import STDP
 from snnjax.quantisation import Quantised
 from tests.errors.refusals import refusals
@@ -40,8 +41,10 @@ def sort(**changed):
 
 
 REFUSED = {
-    "simulate: `neurons` must be a SynapticLIF, got a Neuron. "
-    "Make them with snnjax.neurons.cuba_lif or coba_lif.": lambda: call(neurons=neurons.lif()),
+    "simulate: `neurons` must be a SynapticLIF or Cells, got a Neuron. "
+    "Make them with neurons.cuba_lif, neurons.coba_lif or circuits.Populations.cells.": lambda: call(
+        neurons=neurons.lif()
+    ),
     "simulate: `synapses` must be DelayedSynapses, got None. Make them with DelayedSynapses.of.": lambda: (
         call(synapses=None)
     ),
@@ -127,15 +130,58 @@ REFUSED = {
     "Make them for as many neurons.": lambda: call(neurons=dataclasses.replace(CELLS, rest=jnp.zeros(2))),
     "simulate: `implementation` must be None, 'reference' or 'cpu', got 'composed'. "
     "Choose one of these.": lambda: call(implementation="composed"),
-    "simulate: `record` must be ids, got bool[3]. Pass those of a mask with jnp.flatnonzero.": lambda: call(
-        record=jnp.ones(3, bool)
+    "Record.of: `neurons` must be ids, got bool[3]. Pass those of a mask with jnp.flatnonzero.": lambda: (
+        Record.of(jnp.ones(3, bool))
     ),
-    "simulate: `record` must be between 0 and 2, got 3. Pass ids of neurons.": lambda: call(
-        record=jnp.array([0, 3])
+    "Record.of: `neurons` must have shape [ids], got [1, 1]. Pass a list of them.": lambda: Record.of(
+        jnp.zeros((1, 1), int)
     ),
-    "simulate: `record` must have shape [recorded], got [1, 1]. Pass ids of neurons.": lambda: call(
-        record=jnp.zeros((1, 1), int)
+    "Record.of: `means[0]` must be known neurons, got slice(3, 3, None). "
+    "Pass a slice or a list of ids.": lambda: Record.of(means=[slice(3, 3)]),
+    "simulate: `record` must be a Record, got int32[1]. Call circuits.Record.of.": lambda: call(
+        record=jnp.zeros(1, jnp.int32)
     ),
+    "simulate: `record.neurons` must be between 0 and 2, got 3. Pass ids of neurons.": lambda: call(
+        record=Record.of([0, 3])
+    ),
+    "simulate: `record.synapses` must be None without `stdp`, got some. Others do not change.": lambda: call(
+        record=Record.of(synapses=[0])
+    ),
+    "simulate: `currents` must be an array or a pair, got 1 array. "
+    "Pass time courses and their shares.": lambda: call(currents=(jnp.zeros((2, 1)),)),
+    "simulate: `currents[1]` must have shape [courses, neurons] = [1, 3], got [2, 3]. "
+    "Pass what each neuron receives of each course.": lambda: call(
+        currents=(jnp.zeros((2, 1)), jnp.zeros((2, 3)))
+    ),
+    "simulate: `poisson[1]` must be a PoissonInput, got None. Call PoissonInput.of.": lambda: call(
+        poisson=[POISSON, None], key=KEY
+    ),
+    "simulate: `poisson.rate` must be of one step or all 2, got 3. "
+    "Pass a rate for each step of the call.": lambda: call(
+        poisson=PoissonInput.of(rate=np.ones((3, 1)), weight=1.0, dt=0.1), key=KEY
+    ),
+    "simulate: `spikes` must be SpikeTrains, got 1.0. Call circuits.SpikeTrains.of.": lambda: call(
+        spikes=1.0
+    ),
+    "simulate: `spikes.dt` must be that of the neurons, 0.1, got 1. Make both with one dt.": lambda: call(
+        spikes=SpikeTrains.of([1.0], [0], dt=1.0)
+    ),
+    "simulate: `spikes.ids` must be between 0 and 2, got 3. Pass ids of neurons.": lambda: call(
+        spikes=SpikeTrains.of([1.0], [3], dt=0.1)
+    ),
+    "SpikeTrains.of: `times` must be at least 0.1 ms, and less than 2^31 steps, got 0. "
+    "The first spikes are at the end of the first step.": lambda: SpikeTrains.of([0.0], [0], dt=0.1),
+    "SpikeTrains.of: `ids` must be as many as the times, 1, got int64[2]. "
+    "Pass the neuron of each time.": lambda: SpikeTrains.of([1.0], np.array([0, 1]), dt=0.1),
+    "SpikeTrains.listed: `spikes` must be complete, got 3 spikes less. Raise `capacity`.": lambda: (
+        SpikeTrains.listed(call(state=STATE._replace(v=jnp.full(3, 9.0)))[0].spikes, dt=0.1)
+    ),
+    "SpikeTrains.listed: `spikes` must be known lists of steps, got uint16[0]. "
+    "Pass SimulationOutput.spikes outside of jit.": lambda: SpikeTrains.listed(call()[0].spikes[0], dt=0.1),
+    "PoissonInput.of: `peak` must be given with a traced rate, got None. "
+    "Pass the highest rate in Hz.": lambda: jax.jit(
+        lambda rate: PoissonInput.of(rate=rate, weight=1.0, dt=0.1).limits
+    )(1.0),
     "simulate: `steps` must be an integer of at least 0, got -1. Pass 0 or more.": lambda: call(steps=-1),
     "simulate: `weights` must not be differentiated, nor the other arguments, got a tangent. Train with "
     "snnjax.network, or pass jax.lax.stop_gradient "

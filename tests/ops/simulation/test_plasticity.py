@@ -10,7 +10,7 @@ import pytest
 
 from snnjax import DelayedSynapses, SparseSpikes, Synapses, simulate, simulation_state
 from snnjax._types import State
-from snnjax.plasticity import STDP, ShortTerm, STDPTraces, short_term, stdp
+from snnjax.plasticity import STDP, ShortTerm, STDPTraces, short_term, stdp, stdp_traces
 from tests.errors.refusals import refusals
 from tests.ops.common import jit
 from tests.ops.simulation.test_errors import CELLS, HINT, SYNAPSES, WEIGHTS, call
@@ -93,6 +93,8 @@ def plastic(**changed):
     return call(**({"state": PLASTIC, "stdp": STDP(), "short_term": ShortTerm(0.5, (0.5, 0.0))} | changed))
 
 
+NOBODY = SparseSpikes.from_ids(jnp.array([1]), num_neurons=1)
+ELIGIBLE = simulation_state(CELLS, SYNAPSES, stdp=True, eligibility=True, short_term=True)
 REFUSED = {
     "simulate: `state.traces` must be given with `stdp`, got None. "
     "Call simulation_state with stdp=True.": lambda: call(stdp=STDP()),
@@ -136,6 +138,24 @@ REFUSED = {
     "Pass one value, or one per neuron.": lambda: plastic(short_term=ShortTerm(0.5, (0.5, jnp.ones(2)))),
     "simulate: `short_term.decay` must be a pair of numbers, got 0.5. Pass both.": lambda: plastic(
         short_term=ShortTerm(0.5, 0.5)
+    ),
+    "simulate: `modulation` must be None without `stdp`, got 1.0. Pass the rule that it modulates.": lambda: (
+        call(modulation=1.0)
+    ),
+    "simulate: `modulation` must be one number or one for each of 2 steps, got [3]. Pass either.": lambda: (
+        plastic(modulation=jnp.ones(3))
+    ),
+    "simulate: `state.traces.eligibility` must be given with this `stdp`, got None. "
+    "Call simulation_state with eligibility=True.": lambda: plastic(
+        stdp=STDP(eligibility=0.5), modulation=1.0
+    ),
+    "simulate: `modulation` must be given with `stdp.eligibility`, got None. "
+    "Weights would not change.": lambda: plastic(stdp=STDP(eligibility=0.5), state=ELIGIBLE),
+    "simulate: `stdp.eligibility` must be between 0 and 1, got 50.0. A decay is exp(-dt / tau).": lambda: (
+        plastic(stdp=STDP(eligibility=50.0))
+    ),
+    "stdp: `rule.eligibility` must be None, got 0.5. Modulate weights with snnjax.simulate.": lambda: stdp(
+        jnp.zeros((1, 1)), stdp_traces(jnp.zeros((1, 1))), NOBODY, NOBODY, STDP(eligibility=0.5)
     ),
 }
 test_wrong_rule_or_state_says_so = refusals(REFUSED)

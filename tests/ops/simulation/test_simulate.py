@@ -22,6 +22,7 @@ from snnjax import (
     simulation_state,
 )
 from snnjax._types import State
+from snnjax.circuits import Record, SpikeTrains
 from snnjax.plasticity import STDP, ShortTerm, ShortTermState, STDPTraces
 from tests.numbers import dyadic, halves
 from tests.ops.common import jit
@@ -77,15 +78,22 @@ def test_potentials_of_recorded_neurons_are_those_after_each_step(implementation
     """Of ids in any order, also twice; a traced one that is no neuron has a potential that is no number."""
     given, options = random_network(2, 33, 2, shared=True)
     record = jnp.array([32, 0, 7, 0, 33, -1, -33])
+
+    def run(*given, record=None, **options):
+        def call(ids):
+            return simulate(*given, **options, record=ids if ids is None else Record.of(ids))
+
+        return jit(call)(record)
+
     options |= {"currents": None, "implementation": implementation}
     out, _ = run(*given, **options, steps=3, record=record)
-    assert out.v is not None
+    assert out.recorded is not None
     states, state = [], given[2]
     for _ in range(3):
         _, state = run(*given[:2], state, given[3], **options, steps=1)
         states.append(state.v[record[:4]])
-    chex.assert_trees_all_equal(out.v[:, :4], jnp.stack(states))
-    assert jnp.all(jnp.isnan(out.v[:, 4:]))
+    chex.assert_trees_all_equal(out.recorded.v[:, :4], jnp.stack(states))
+    assert jnp.all(jnp.isnan(out.recorded.v[:, 4:]))
 
 
 @each_implementation
@@ -224,6 +232,11 @@ def test_kernel_equals_the_reference_with_conductances(shared: bool) -> None:
 def test_pieces_equal_the_whole(implementation: str) -> None:
     given, options = plastic_network(3, 33, 2, shared=True)
     options = options | {"implementation": implementation, "capacity": 40, "currents": None}
+    eligibility = dyadic(np.random.default_rng(0), -4, 4, given[1].num_synapses)
+    state = given[2]._replace(traces=given[2].traces._replace(eligibility=eligibility))
+    given = given[0], given[1], state, given[3]
+    options |= {"stdp": options["stdp"]._replace(eligibility=0.5), "modulation": 0.5}
+    options |= {"noise": 0.5, "spikes": SpikeTrains.of([9.0, 14.0], [0, 1], dt=1.0)}
     out, state = run(*given, **options, steps=STEPS)
     parts = []
     synapses, piece = given[1:3]
@@ -374,11 +387,18 @@ def test_poisson_input_of_rate_0_never_delivers(implementation: str) -> None:
 def test_poisson_limits_are_the_nearest_words() -> None:
     """So many of 2^32 words stand for at most k events, for means from the least one to the largest."""
     for mean in (0.0, 2e-10, 1e-9, 1e-3, 0.8, 20.0, 500.0):
-        limits = np.asarray(PoissonInput.of(rate=mean * 1000, weight=1.0, dt=1.0).limits, np.float64)[:, 0]
+        source = PoissonInput.of(rate=mean * 1000, weight=1.0, dt=1.0)
+        limits = np.asarray(source.limits, np.float64)[0, :, 0]
         words = limits + 2.0**31 + 1
         exact = 2.0**32 * np.cumsum(poisson_terms(mean, len(words)))
         assert np.all(abs(words - exact) <= 1)  # one word has no event whatever the mean
         assert 2.0**32 * np.sum(poisson_terms(mean, len(words) + 1)) > 2.0**32 - 1  # no more events than that
+        traced = jax.jit(
+            lambda rate, most=mean: PoissonInput.of(rate=rate, weight=1.0, dt=1.0, peak=most * 1000)
+        )
+        found = np.asarray(traced(mean * 1000).limits, np.float64)[0, :, 0]
+        beyond = 2.0**32 - exact  # words of more events, to the precision of float32: a word, or 1e-4 of them
+        assert np.all(abs(2.0**31 - 1 - found - beyond) <= 1 + 2e-4 * beyond)
 
 
 def poisson_terms(mean: float, count: int) -> np.ndarray:

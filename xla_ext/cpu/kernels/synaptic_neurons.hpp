@@ -150,7 +150,7 @@ inline Index stepSynaptic(const SynapticStep& step, std::uint32_t* spikes) {
 
 // A random word for each neuron: a bijective hash of its number (triple32 of Wellons 2018, "Prospecting for hash
 // functions", with the second word of the key before its second multiplication), whose bits are all but unbiased.
-inline Unsigned randomWords(const PoissonStep& step, Index n) {
+inline Unsigned randomWords(const RandomStep& step, Index n) {
   constexpr std::uint32_t kGolden = 0x9e3779b9;  // so that neighbours differ in all bits
   const Unsigned numbers = (Unsigned)lanesOf(static_cast<std::int32_t>(n)) * step.blocks + step.number;
   Unsigned x = numbers * kGolden + step.key[0];
@@ -161,24 +161,39 @@ inline Unsigned randomWords(const PoissonStep& step, Index n) {
   return x ^ (x >> 14);
 }
 
+// to[n] += x in the lanes of neurons before `end`.
+inline void addTo(float* to, Floats x, Index n, Index end) {
+  const Index left = end - n;
+  if (left >= kLanes) return store(to + n, load(to + n) + x);
+  storePart(to + n, loadPart(to + n, left) + x, left);
+}
+
 // Adds the counts that random words stand for: how many limits each of them exceeds.
 inline void addPoisson(const PoissonStep& step) {
-  for (Index n = step.first; n < step.end; n += kLanes) {
-    const Ints drawn = (Ints)(randomWords(step, n) ^ 0x80000000U);
+  const Index end = step.random.end;
+  for (Index n = step.random.first; n < end; n += kLanes) {
+    const Ints drawn = (Ints)(randomWords(step.random, n) ^ 0x80000000U);
     Floats counts{};
     for (Index level = 0; level < step.levels; ++level) {
       const Mask beyond = greater(drawn, load(step.limits[level].at(n)));
       if (bitsOf(beyond) == 0) break;
       counts = select(beyond, counts + 1.0F, counts);
     }
-    float* const to = step.arriving + n;
-    const Floats added = load(step.weights.at(n)) * counts;
-    const Index left = step.end - n;
-    if (left >= kLanes) {
-      store(to, load(to) + added);
-    } else {
-      storePart(to, loadPart(to, left) + added, left);
-    }
+    addTo(step.arriving, load(step.weights.at(n)) * counts, n, end);
+  }
+}
+
+// The bits of a word are counted in pairs, in fours and in bytes, whose sum a product has in its highest byte.
+inline void addNoise(const NoiseStep& step) {
+  constexpr std::int32_t kHalf = 16;
+  const Index end = step.random.end;
+  for (Index n = step.random.first; n < end; n += kLanes) {
+    Unsigned x = randomWords(step.random, n);
+    x -= (x >> 1) & 0x55555555U;
+    x = (x & 0x33333333U) + ((x >> 2) & 0x33333333U);
+    x = ((x + (x >> 4)) & 0x0f0f0f0fU) * 0x01010101U;
+    const Floats beyond = __builtin_convertvector((Ints)(x >> 24) - kHalf, Floats);
+    addTo(step.currents, load(step.scale.at(n)) * beyond, n, end);
   }
 }
 

@@ -3,13 +3,12 @@
 #include <cmath>
 
 #include "cpu/lists/marks.hpp"
-#include "random.hpp"
-
 namespace snnjax::simulate {
 namespace {
 
-constexpr float kMostSteps = 1 << 24;  // that a float counts
-constexpr Index kShortRun = 64;        // neurons: of shorter runs, on average, constants are read one by one
+constexpr float kMostSteps = 1 << 24;         // that a float counts
+constexpr Index kShortRun = 64;               // neurons: of shorter runs, on average, constants are read one by one
+constexpr std::uint32_t kNoise = UINT32_MAX;  // the use of random words that is not the number of a source
 
 }  // namespace
 
@@ -31,7 +30,13 @@ Constants<T>::Constants(const Shared& shared, Index block, const From* from, Ind
       rows_(rows),
       stride_((is_shared_ ? 0 : shared.stride) + kernels().lanes),
       all_(static_cast<std::size_t>(rows * stride_)) {
-  for (Index row = 0; row < rows; ++row) {
+  read(shared, block, from, length);
+}
+
+template <typename T>
+template <typename From>
+void Constants<T>::read(const Shared& shared, Index block, const From* from, Index length) {
+  for (Index row = 0; row < rows_; ++row) {
     for (Index i = 0; i < stride_ && length > 0; ++i) {
       const Index n = is_shared_ ? 0 : std::min(i * shared.blocks + block, length - 1);
       all_[static_cast<std::size_t>(row * stride_ + i)] = static_cast<T>(from[row * length + n]);
@@ -56,6 +61,7 @@ bool Constants<T>::differ(Index a, Index b) const {
 }
 
 Constants<float> Block::constant(const Operand& from, Index rows) const {
+  if (!from) return {};
   const auto axes = from.dimensions().size();
   return {shared_, number_, from.at<float>(shared_.group), rows, from.length(axes - 2)};
 }
@@ -71,9 +77,8 @@ Block::Block(Shared& shared, Index number)
                   shared.from.refractory.length(0)),
       synaptic_decay_(constant(shared.from.synaptic_decay, shared.receptors)),
       effect_(constant(shared.from.effect, shared.receptors)),
-      poisson_weights_(constant(shared.from.poisson_weights)),
-      limits_(shared, number, shared.from.poisson_limits.at<std::int32_t>(shared.group),
-              shared.from.poisson_limits.length(0), shared.from.poisson_limits.length(1)),
+      shares_(constant(shared.from.shares, shared.from.shares ? shared.from.shares.length(0) : 0)),
+      noise_(constant(shared.from.noise)),
       row_(kPlaces),
       v_(static_cast<std::size_t>(shared.stride)),
       received_(static_cast<std::size_t>(shared.receptors * shared.stride)),
@@ -90,15 +95,16 @@ Block::Block(Shared& shared, Index number)
     scale_.resize(received_.size());
     read(shared.from.weights.scale.at<float>(group), scale_.data(), shared.receptors);
   }
-  const Index recorded = shared.to.recorded ? shared.to.recorded.length(1) : 0;
-  for (Index slot = 0; slot < recorded; ++slot) {
-    const Index id = shared.from.recorded.at<std::int32_t>(group)[slot];
+  const Index recorded = shared.to.recorded.v ? shared.from.recorded.ids.length(0) : 0;
+  for (Index k = 0; k < recorded; ++k) {
+    const Index id = shared.from.recorded.ids.at<std::int32_t>(group)[k];
     const bool is_neuron = id >= 0 && id < shared.neurons;
     if (is_neuron ? id % shared.blocks == number : number == 0) {
-      recorded_.push_back({slot, is_neuron ? id / shared.blocks : -1});
+      recorded_.push_back({k, is_neuron ? id / shared.blocks : -1});
     }
   }
   for (auto& lists : shared.spikes) lists[static_cast<std::size_t>(number)].reserve(v_.size());
+  makeSources();
   makeRuns();
   makePlastic();
   scheduleEarlier();
@@ -120,11 +126,25 @@ void Block::write(const From* from, To* to, Index rows) const {
   }
 }
 
+void Block::makeSources() {
+  for (const auto& from : shared_.from.poisson) {
+    sources_.push_back(
+        {{shared_, number_, from.limits.at<std::int32_t>(shared_.group), from.limits.length(1), from.limits.length(2)},
+         constant(from.weights),
+         from.receptor.at<std::int32_t>(shared_.group)[0]});
+  }
+}
+
 void Block::makeRuns() {
+  const bool vary = std::ranges::any_of(shared_.from.poisson, [&](const auto& from) {
+    return from.limits.length(0) > 1 && from.limits.length(2) > 1;  // in time, so that neurons may differ later
+  });
   const auto differ = [&](Index a, Index b) {
-    return leak_.differ(a, b) || threshold_.differ(a, b) || reset_.differ(a, b) || refractory_.differ(a, b) ||
-           synaptic_decay_.differ(a, b) || effect_.differ(a, b) || poisson_weights_.differ(a, b) ||
-           limits_.differ(a, b);
+    return vary || leak_.differ(a, b) || threshold_.differ(a, b) || reset_.differ(a, b) || refractory_.differ(a, b) ||
+           synaptic_decay_.differ(a, b) || effect_.differ(a, b) || noise_.differ(a, b) ||
+           std::ranges::any_of(sources_, [&](const Source& source) {
+             return source.weights.differ(a, b) || source.limits.differ(a, b);
+           });
   };
   std::vector<Index> firsts{0};
   for (Index n = 1; n < count_; ++n) {
@@ -138,7 +158,6 @@ void Block::makeRuns() {
   for (Run& run : runs_) {  // which lie where they stay
     run.step.synaptic_decay = run.decay.data();
     run.step.effect = run.effect.data();
-    run.poisson.limits = run.limits.data();
   }
 }
 
@@ -148,8 +167,6 @@ Block::Run Block::runOf(Index first, Index end, bool as_one) {
     run.decay[static_cast<std::size_t>(r)] = synaptic_decay_.row(r, first, as_one);
     run.effect[static_cast<std::size_t>(r)] = effect_.row(r, first, as_one);
   }
-  const Index levels = shared_.from.poisson_limits.length(0);
-  for (Index level = 0; level < levels; ++level) run.limits.push_back(limits_.row(level, first, as_one));
   run.step = {.first = first,
               .end = end,
               .stride = shared_.stride,
@@ -166,16 +183,37 @@ Block::Run Block::runOf(Index first, Index end, bool as_one) {
               .remaining = remaining_.data(),
               .received = received_.data(),
               .arriving = row_.data()};
-  run.poisson = {.key = {},
-                 .first = first,
-                 .end = end,
-                 .number = static_cast<std::uint32_t>(number_),
-                 .blocks = static_cast<std::uint32_t>(shared_.blocks),
-                 .levels = levels,
-                 .limits = nullptr,
-                 .weights = poisson_weights_.row(0, first, as_one),
-                 .arriving = row_.data() + shared_.numbers.poisson_receptor * shared_.stride};
+  addDraws(run, as_one);
   return run;
+}
+
+// Those that add something: a source of some populations costs nothing in the others.
+void Block::addDraws(Run& run, bool as_one) {
+  const Index first = run.step.first, end = run.step.end;
+  const auto isSilent = [&](const Constants<float>& scale) {
+    return (as_one || scale.isShared()) && scale.of(0, first) == 0.0F;
+  };
+  const RandomStep random{.key = {},
+                          .first = first,
+                          .end = end,
+                          .number = static_cast<std::uint32_t>(number_),
+                          .blocks = static_cast<std::uint32_t>(shared_.blocks)};
+  for (std::size_t k = 0; k < sources_.size(); ++k) {
+    const Source& source = sources_[k];
+    if (first == end || isSilent(source.weights)) continue;
+    Draw draw{.source = k, .limits = {}, .step = {}};
+    const Index levels = shared_.from.poisson[k].limits.length(1);
+    for (Index level = 0; level < levels; ++level) draw.limits.push_back(source.limits.row(level, first, as_one));
+    draw.step = {.random = random,
+                 .levels = levels,
+                 .limits = draw.limits.data(),
+                 .weights = source.weights.row(0, first, as_one),
+                 .arriving = row_.data() + source.receptor * shared_.stride};
+    run.draws.push_back(std::move(draw));
+  }
+  if (shared_.from.noise && first < end && !isSilent(noise_)) {
+    run.noise = {.random = random, .scale = noise_.row(0, first, as_one), .currents = currents_.data()};
+  }
 }
 
 // A constant of each neuron.
@@ -211,9 +249,16 @@ void Block::makePlastic() {
         shared_.sent.row(k - steps, number_)[i] = static_cast<float>(bits[id / 8] >> (id % 8) & 1);
       }
     }
+    const auto bounds = pair(from.stdp.bounds);
+    SpikeTimingPlasticity::Rule rule{pair(from.stdp.decay), pair(from.stdp.rates), {bounds[0], bounds[1]}};
+    if (shared_.third) rule.third = &*shared_.third;
+    if (from.stdp.keep) {
+      rule.keep = *from.stdp.keep.at<float>(group);
+      rule.eligibility = to.stdp.eligibility.at<float>(group);
+      rule.known = shared_.known.data();
+    }
     stdp_.emplace(shared_.synapses, number_, static_cast<Index>(received_.size()), from.stdp.plastic.at<bool>(group),
-                  SpikeTimingPlasticity::Rule{pair(from.stdp.decay), pair(from.stdp.rates), pair(from.stdp.bounds)},
-                  to.stdp.weights.at<float>(group), shared_.before, shared_.sent, after_.data());
+                  rule, to.stdp.weights.at<float>(group), shared_.before, shared_.sent, after_.data());
   }
   if (from.short_term.used) {
     used_.resize(v_.size()), available_.resize(v_.size());
@@ -255,43 +300,102 @@ void Block::step(Index t) {
     if (number_ == 0) recordAll(t - 1, senders_);
   }
   receive(t);
+  draw(t);
   auto& spikes = shared_.spikes[static_cast<std::size_t>(t % 2)][static_cast<std::size_t>(number_)];
   spikes.resize(v_.size());
   const NeuronConstant<float> currents = currentsOf(t);
-  const auto now = static_cast<std::uint32_t>(shared_.from.step.at<std::int32_t>(shared_.group)[0] + t);
-  const auto* const key = shared_.from.key.at<std::uint32_t>(shared_.group);
-  const Words words = threefry({key[0], key[1]}, now, 0);
   Index found = 0;
   for (Run& run : runs_) {
     run.step.currents = currents;
-    if (run.poisson.levels > 0) {
-      std::copy(words.begin(), words.end(), run.poisson.key);
-      kernels().addPoisson(run.poisson);
-    }
     found += kernels().stepSynaptic(run.step, spikes.data() + found);
   }
   spikes.resize(static_cast<std::size_t>(found));
+  give(t, spikes);
+  for (const std::uint32_t i : spikes) ++counts_[i];
   learn(t, spikes);
   due_[static_cast<std::size_t>(t % shared_.arrivals)].clear();
-  record(t, spikes);
+  record(t);
+}
+
+// Random words of a step: the state counts steps, so that those of pieces are those of the whole.
+Words Block::wordsOf(Index t, std::uint32_t use) const {
+  const auto now = static_cast<std::uint32_t>(shared_.from.step.at<std::int32_t>(shared_.group)[0] + t);
+  const auto* const key = shared_.from.key.at<std::uint32_t>(shared_.group);
+  return threefry({key[0], key[1]}, now, use);
+}
+
+void Block::draw(Index t) {
+  if (sources_.empty()) return;
+  std::vector<Words> words(sources_.size());
+  for (std::size_t k = 0; k < sources_.size(); ++k) {
+    words[k] = wordsOf(t, static_cast<std::uint32_t>(k));
+    const Operand& limits = shared_.from.poisson[k].limits;
+    if (limits.length(0) == 1) continue;
+    const Index length = limits.length(2);
+    sources_[k].limits.read(shared_, number_, limits.at<std::int32_t>(shared_.group) + t * limits.length(1) * length,
+                            length);
+  }
+  for (Run& run : runs_) {
+    for (Draw& draw : run.draws) {
+      std::copy(words[draw.source].begin(), words[draw.source].end(), draw.step.random.key);
+      kernels().addPoisson(draw.step);
+    }
+  }
+}
+
+// Lets neurons spike whose spikes are given: ids in any order, of steps that ascend.
+void Block::give(Index t, std::vector<std::uint32_t>& spikes) {
+  if (!shared_.from.given.ids) return;
+  const auto* const steps = shared_.from.given.steps.at<std::int32_t>(shared_.group);
+  const auto* const ids = shared_.from.given.ids.at<std::int32_t>(shared_.group);
+  const Index events = shared_.from.given.ids.length(0), own = static_cast<Index>(spikes.size());
+  const Index now = shared_.from.step.at<std::int32_t>(shared_.group)[0] + t;
+  if (t == 0) given_ = std::lower_bound(steps, steps + events, now) - steps;
+  for (; given_ < events && steps[given_] <= now; ++given_) {
+    const Index id = ids[given_];
+    if (steps[given_] < now || id < 0 || id >= shared_.neurons || id % shared_.blocks != number_) continue;
+    const auto place = static_cast<std::uint32_t>(id / shared_.blocks);
+    spikes.push_back(place);
+    v_[place] = reset_.of(0, place);
+    remaining_[place] = refractory_.of(0, place);
+  }
+  if (static_cast<Index>(spikes.size()) == own) return;
+  std::ranges::sort(spikes);
+  spikes.erase(std::unique(spikes.begin(), spikes.end()), spikes.end());
 }
 
 void Block::receive(Index t) {
+  if (stdp_) stdp_->update(t - 1, due_[static_cast<std::size_t>(t % shared_.arrivals)]);
   addSegments(due_[static_cast<std::size_t>(t % shared_.arrivals)], shared_.synapses, t, shared_.release, row_.data());
   for (std::size_t i = 0; i < scale_.size(); ++i) row_.data()[i] *= scale_[i];
 }
 
 NeuronConstant<float> Block::currentsOf(Index t) {
   const Operand& all = shared_.from.currents;
-  if (all.length(0) == 0) return {nullptr, true};
+  const bool has_noise = static_cast<bool>(shared_.from.noise), has_shares = static_cast<bool>(shared_.from.shares);
   const Index length = all.length(1);
+  const bool is_one = !has_shares && (length != shared_.neurons || length == 1);
+  if (all.length(0) == 0 && !has_noise) return {nullptr, true};
   const float* const row = all.at<float>(shared_.group) + t * length;
-  if (length != shared_.neurons || length == 1) {
-    std::fill(currents_.begin(), currents_.end(), *row);
-    return {currents_.data(), true};
+  if (all.length(0) == 0 || has_shares) {
+    std::ranges::fill(currents_, 0.0F);
+    for (Index k = 0; has_shares && all.length(0) > 0 && k < length; ++k) {
+      for (Index i = 0; i < count_; ++i) currents_[static_cast<std::size_t>(i)] += row[k] * shares_.of(k, i);
+    }
+  } else if (is_one) {
+    std::ranges::fill(currents_, *row);
+  } else if (shared_.blocks == 1 && !has_noise) {
+    return {row, false};
+  } else {
+    read(row, currents_.data(), 1);
   }
-  if (shared_.blocks == 1) return {row, false};
-  read(row, currents_.data(), 1);
+  if (!has_noise) return {currents_.data(), is_one};
+  const Words words = wordsOf(t, kNoise);
+  for (Run& run : runs_) {
+    if (!run.noise) continue;
+    std::copy(words.begin(), words.end(), run.noise->random.key);
+    kernels().addNoise(*run.noise);
+  }
   return {currents_.data(), false};
 }
 
@@ -312,12 +416,43 @@ void Block::learn(Index t, const std::vector<std::uint32_t>& spikes) {
   }
 }
 
-void Block::record(Index t, const std::vector<std::uint32_t>& spikes) {
-  for (const std::uint32_t i : spikes) ++counts_[i];
-  const Index width = recorded_.empty() ? 0 : shared_.to.recorded.length(1);
-  for (const auto& [slot, i] : recorded_) {
-    shared_.to.recorded.at<float>(shared_.group)[t * width + slot] =
-        i < 0 ? std::nanf("") : v_[static_cast<std::size_t>(i)];
+// Its part of the sums that are recorded; of an id that is no neuron's, not a number.
+void Block::record(Index t) {
+  const auto& to = shared_.to.recorded;
+  const Index every = shared_.numbers.every;
+  if (!to.v || (t + 1) % every != 0) return;
+  const Index sample = (t + 1) / every - 1, columns = to.v.length(2), receptors = shared_.receptors;
+  const Index place = sample * shared_.blocks + number_;
+  float* const v = to.v.at<float>(shared_.group) + place * columns;
+  float* const received = to.received ? to.received.at<float>(shared_.group) + place * receptors * columns : nullptr;
+  std::fill_n(v, columns, 0.0F);
+  if (received != nullptr) std::fill_n(received, receptors * columns, 0.0F);
+  const auto& from = shared_.from.recorded;
+  for (const auto& [k, i] : recorded_) {
+    const Index column = from.columns.at<std::int32_t>(shared_.group)[k];
+    const float share = i < 0 ? std::nanf("") : from.shares.at<float>(shared_.group)[k];
+    if (column < 0 || column >= columns) continue;
+    const Index own = std::max<Index>(i, 0);
+    v[column] += share * v_[static_cast<std::size_t>(own)];
+    for (Index r = 0; received != nullptr && r < receptors; ++r) {
+      received[r * columns + column] += share * received_[static_cast<std::size_t>(r * shared_.stride + own)];
+    }
+  }
+  if (to.weights) recordWeights(sample, t);
+}
+
+// Of the synapses that lead to this block.
+void Block::recordWeights(Index sample, Index t) {
+  const Index group = shared_.group, watched = shared_.to.recorded.weights.length(1);
+  float* const row = shared_.to.recorded.weights.at<float>(group) + sample * watched;
+  const auto [first, end] = shared_.synapses.rangeOf(number_);
+  for (Index k = 0; k < watched; ++k) {
+    const Index synapse = shared_.from.recorded.synapses.at<std::int32_t>(group)[k];
+    const bool exists = synapse >= 0 && synapse < shared_.synapses.count;
+    if (!exists && number_ == 0) row[k] = std::nanf("");
+    if (!exists || synapse < first || synapse >= end) continue;
+    stdp_->update(t, synapse);
+    row[k] = shared_.to.stdp.weights.at<float>(group)[synapse];
   }
 }
 
@@ -356,6 +491,7 @@ void Block::finish() {
     }
   };
   if (stdp_) {
+    stdp_->updateAll(shared_.steps - 1);
     write(after_.data(), to.stdp.after.at<float>(group), 1);
     writeRows(shared_.before, to.stdp.before);
   }

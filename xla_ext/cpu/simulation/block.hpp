@@ -8,15 +8,18 @@
 
 #include "cpu/call.hpp"
 #include "plasticity.hpp"
+#include "random.hpp"
 
 namespace snnjax::simulate {
 
-constexpr Index kPair = 2;  // of numbers of a rule, or of a key
+constexpr Index kMostSources = 1024;  // of random input
+constexpr Index kPair = 2;            // of numbers of a rule, or of a key
 
 // Static values of a call.
 struct Static : NoLayers {
   explicit Static(const Attributes& attributes) : numbers(SimulationNumbers::read(attributes)) {}
 
+  std::size_t layers() const { return static_cast<std::size_t>(std::clamp<Index>(numbers.sources, 0, kMostSources)); }
   void fix(schema::Lengths& lengths) const { lengths.fix(schema::Axis::kPair, kPair); }
 
   SimulationNumbers numbers;
@@ -35,6 +38,8 @@ struct Shared {
   std::array<std::vector<std::vector<std::uint32_t>>, 2> spikes;
   // Of the last steps, where synapses are plastic: what spikes released; the traces that they found; where they were.
   History release, before, sent;
+  std::optional<Modulation> third;
+  std::vector<std::int32_t> known;  // the steps of `SpikeTimingPlasticity::Rule`
 
   // The numbers of the neurons that spiked in a step, ascending.
   void list(Index step, std::vector<std::uint32_t>& ids) const;
@@ -44,17 +49,24 @@ struct Shared {
 template <typename T>
 class Constants {
  public:
+  Constants() = default;
   // Rows of one number for all neurons, or of one for each.
   template <typename From>
   Constants(const Shared& shared, Index block, const From* from, Index rows, Index length);
 
+  // Takes other numbers, as many.
+  template <typename From>
+  void read(const Shared& shared, Index block, const From* from, Index length);
+
   // Those of neurons from the first of a run on, all alike if `as_one`; neurons are still counted from 0.
   NeuronConstant<T> row(Index index, Index first, bool as_one) const;
   bool differ(Index a, Index b) const;
+  bool isShared() const { return is_shared_; }
+  T of(Index row, Index neuron) const { return *this->row(row, 0, false).at(neuron); }
 
  private:
-  bool is_shared_;
-  Index rows_, stride_;
+  bool is_shared_ = true;
+  Index rows_ = 0, stride_ = 0;
   std::vector<T> all_;
 };
 
@@ -68,12 +80,24 @@ class Block {
   void finish();
 
  private:
+  // A source of random input.
+  struct Source {
+    Constants<std::int32_t> limits;
+    Constants<float> weights;
+    Index receptor;
+  };
+  // What a source adds to a run of neurons.
+  struct Draw {
+    std::size_t source;
+    std::vector<NeuronConstant<std::int32_t>> limits;
+    PoissonStep step;
+  };
   // Neurons whose constants are alike, which are then in registers.
   struct Run {
     std::array<NeuronConstant<float>, kMostReceptors> decay, effect;
-    std::vector<NeuronConstant<std::int32_t>> limits;
+    std::vector<Draw> draws;
+    std::optional<NoiseStep> noise;
     SynapticStep step;
-    PoissonStep poisson;
   };
 
   Constants<float> constant(const Operand& from, Index rows = 1) const;
@@ -82,21 +106,27 @@ class Block {
   void read(const From* from, To* to, Index rows) const;
   template <typename From, typename To>
   void write(const From* from, To* to, Index rows) const;
+  void makeSources();
   void makeRuns();
   Run runOf(Index first, Index end, bool as_one);
+  void addDraws(Run& run, bool as_one);
   void makePlastic();
   void schedule(Index step, std::uint32_t sender);
   void scheduleEarlier();
   void receive(Index t);
   NeuronConstant<float> currentsOf(Index t);
+  Words wordsOf(Index t, std::uint32_t use) const;
+  void draw(Index t);
+  void give(Index t, std::vector<std::uint32_t>& spikes);
   void learn(Index t, const std::vector<std::uint32_t>& spikes);
-  void record(Index t, const std::vector<std::uint32_t>& spikes);
+  void record(Index t);
+  void recordWeights(Index sample, Index t);
   void recordAll(Index t, const std::vector<std::uint32_t>& ids) const;
 
   Shared& shared_;
   const Index number_, count_;  // of this block; of its neurons
-  Constants<float> leak_, threshold_, reset_, refractory_, synaptic_decay_, effect_, poisson_weights_;
-  Constants<std::int32_t> limits_;
+  Constants<float> leak_, threshold_, reset_, refractory_, synaptic_decay_, effect_, shares_, noise_;
+  std::vector<Source> sources_;
   std::vector<float> scale_;  // of weights of 8 bits
   std::vector<Run> runs_;
   Borrowed<float> row_;
@@ -104,7 +134,8 @@ class Block {
   std::vector<std::int32_t> counts_;
   std::vector<std::vector<Segment>> due_;  // the segments that arrive in the next steps
   std::vector<std::uint32_t> senders_;
-  std::vector<std::array<Index, 2>> recorded_;  // slots and neurons
+  std::vector<std::array<Index, 2>> recorded_;  // places among what is recorded, and neurons
+  Index given_ = 0;                             // the spikes of earlier steps
   std::optional<SpikeTimingPlasticity> stdp_;
   std::optional<ShortTermPlasticity> short_term_;
 };

@@ -1,6 +1,36 @@
 #include "plasticity.hpp"
 
+#include <cmath>
+
 namespace snnjax {
+
+Modulation::Modulation(const float* values, Index stride, Index steps, double keep)
+    : values_(values),
+      stride_(stride),
+      ahead_(static_cast<std::size_t>(steps + 1)),
+      powers_(static_cast<std::size_t>(steps + 1), 1.0),
+      ends_(static_cast<std::size_t>(steps)) {
+  for (std::size_t t = 1; t < powers_.size(); ++t) powers_[t] = keep * powers_[t - 1];
+  Index end = steps - 1;
+  for (Index t = steps - 1; t >= 0; --t) {
+    const auto place = static_cast<std::size_t>(t);
+    if (t + 1 < steps && std::signbit(at(t)) != std::signbit(at(t + 1))) end = t;
+    ends_[place] = end;
+    ahead_[place] = keep * (at(t) + ahead_[place + 1]);
+  }
+}
+
+void Modulation::advance(float& weight, float& eligibility, Index from, Index to, Bounds bounds) const {
+  while (from < to && eligibility != 0.0F) {
+    const auto first = static_cast<std::size_t>(from + 1);  // weights move one way as long as the factor has its sign
+    const Index end = std::min(to, ends_[first]);
+    const double left = powers_[static_cast<std::size_t>(end - from)];
+    const double added = ahead_[first] - left * ahead_[static_cast<std::size_t>(end + 1)];
+    weight = bounds.clip(static_cast<float>(weight + eligibility * added));
+    eligibility = static_cast<float>(eligibility * left);
+    from = end;
+  }
+}
 
 SpikeTimingPlasticity::SpikeTimingPlasticity(const DelayedSynapses& synapses, Index block, Index targets,
                                              const bool* plastic, const Rule& rule, float* weights,
@@ -48,7 +78,8 @@ void SpikeTimingPlasticity::step(Index step, const std::vector<Segment>& arrived
       const Index place = synapses_.place(s);
       if (place >= targets_ || !changes(s)) continue;
       const Index receiver = place % stride_;
-      change(s, (fires_[static_cast<std::size_t>(receiver)] ? stronger : 0.0F) - rule_.rates[1] * after_[receiver]);
+      change(step, s,
+             (fires_[static_cast<std::size_t>(receiver)] ? stronger : 0.0F) - rule_.rates[1] * after_[receiver]);
     }
   }
   for (const std::uint32_t j : spikes) {
@@ -56,20 +87,39 @@ void SpikeTimingPlasticity::step(Index step, const std::vector<Segment>& arrived
       const Entry entry = incoming_[static_cast<std::size_t>(k)];
       const Index then = step - entry.delay;
       if (sent_.at(then, entry.sender) == 0.0F) {
-        change(entry.synapse, rule_.rates[0] * before_.at(then, entry.sender));
+        change(step, entry.synapse, rule_.rates[0] * before_.at(then, entry.sender));
       }
     }
   }
   for (const std::uint32_t j : spikes) fires_[j] = false, ++after_[j];
 }
 
-// A weight that is not a number stays one.
-void SpikeTimingPlasticity::change(Index synapse, float by) {
-  const auto [least, most] = rule_.bounds;
-  float weight = weights_[synapse] + by;
-  if (weight < least) weight = least;
-  if (weight > most) weight = most;
-  weights_[synapse] = weight;
+void SpikeTimingPlasticity::change(Index step, Index synapse, float by) {
+  const float factor = rule_.third != nullptr ? rule_.third->at(step) : 1.0F;
+  if (rule_.eligibility != nullptr) {
+    update(step - 1, synapse);
+    by += rule_.keep * rule_.eligibility[synapse];
+    rule_.eligibility[synapse] = by;
+    rule_.known[synapse] = static_cast<std::int32_t>(step);
+  }
+  weights_[synapse] = rule_.bounds.clip(weights_[synapse] + factor * by);
+}
+
+void SpikeTimingPlasticity::update(Index step, Index synapse) {
+  if (rule_.eligibility == nullptr || !changes(synapse) || rule_.known[synapse] >= step) return;
+  rule_.third->advance(weights_[synapse], rule_.eligibility[synapse], rule_.known[synapse], step, rule_.bounds);
+  rule_.known[synapse] = static_cast<std::int32_t>(step);
+}
+
+void SpikeTimingPlasticity::update(Index step, const std::vector<Segment>& arrived) {
+  if (rule_.eligibility == nullptr) return;
+  for (const Segment& segment : arrived) {
+    for (Index s = segment.first; s < Index{segment.first} + segment.count; ++s) update(step, s);
+  }
+}
+
+void SpikeTimingPlasticity::updateAll(Index step) {
+  for (const Entry& entry : incoming_) update(step, entry.synapse);
 }
 
 void ShortTermPlasticity::release(const std::vector<std::uint32_t>& spikes, float* row) const {

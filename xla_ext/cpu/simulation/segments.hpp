@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include "cpu/numbers.hpp"
@@ -36,6 +37,12 @@ struct DelayedSynapses {
                     static_cast<std::uint32_t>(sender)});
       first += length;
     }
+  }
+
+  // The synapses of a block.
+  std::array<Index, 2> rangeOf(Index block) const {
+    const auto endOf = [&](Index of) { return of < 0 ? 0 : within(ends[2 * ((of + 1) * neurons - 1) + 1], count); };
+    return {endOf(block - 1), endOf(block)};
   }
 
   // The place in its block of the target of a synapse: receptor * stride + neuron.

@@ -59,6 +59,8 @@ void simulate(const SimulationCall& call, const schema::Lengths& lengths, Index 
                 {},
                 {},
                 {},
+                {},
+                {},
                 {}};
   for (auto& lists : shared.spikes) lists.resize(static_cast<std::size_t>(blocks));
   std::vector<float> histories[3];
@@ -72,6 +74,15 @@ void simulate(const SimulationCall& call, const schema::Lengths& lengths, Index 
   keep(is_plastic, histories[1], shared.before);
   keep(is_plastic, histories[2], shared.sent);
   if (is_plastic) std::copy_n(from.weights.array.at<float>(group), synapses.count, to.stdp.weights.at<float>(group));
+  if (from.stdp.modulation) {
+    const Index pace = from.stdp.modulation.length(0) > 1 ? 1 : 0;
+    const float share = from.stdp.keep ? *from.stdp.keep.at<float>(group) : 0.0F;
+    shared.third.emplace(from.stdp.modulation.at<float>(group), pace, steps, share);
+  }
+  if (from.stdp.keep) {
+    shared.known.assign(static_cast<std::size_t>(synapses.count), -1);
+    std::copy_n(from.stdp.eligibility.at<float>(group), synapses.count, to.stdp.eligibility.at<float>(group));
+  }
   const Index bytes = from.sent.length(1), kept = std::max<Index>(arrivals - steps, 0);
   auto* const sent = to.sent.at<std::uint8_t>(group);
   std::fill_n(sent, arrivals * bytes, std::uint8_t{0});
@@ -82,6 +93,48 @@ void simulate(const SimulationCall& call, const schema::Lengths& lengths, Index 
   for (Index b = 0; b < blocks; ++b) all[static_cast<std::size_t>(b)] = std::make_unique<Block>(shared, b);
   runSteps(steps, blocks, used, [&](Index block, Index step) { all[static_cast<std::size_t>(block)]->step(step); });
   for (const auto& block : all) block->finish();
+}
+
+template <typename Refuse>
+void checkInput(const SimulationCall& call, Index receptors, Refuse refuse) {
+  const auto& from = call.from;
+  for (const auto& source : from.poisson) {
+    for (Index group = 0; group < call.groups(); ++group) {
+      const Index receptor = source.receptor.template at<std::int32_t>(group)[0];
+      if (receptor < 0 || receptor >= receptors) {
+        refuse("poisson.receptor", "be below " + std::to_string(receptors), std::to_string(receptor));
+      }
+    }
+  }
+  if (from.currents.length(0) > 0 && !from.shares) {
+    const Index courses = from.currents.length(1), neurons = from.v.length(0);
+    if (courses != 1 && courses != neurons) {
+      refuse("currents", "be of one neuron or all", std::to_string(courses));
+    }
+  }
+}
+
+template <typename Refuse>
+void checkRecords(const SimulationCall& call, const schema::Lengths& lengths, Refuse refuse) {
+  const auto& from = call.from;
+  const auto& to = call.to;
+  const Index every = call.numbers.numbers.every;
+  if (every < 1) refuse("every", "be at least 1", std::to_string(every));
+  if (static_cast<bool>(from.recorded.ids) != static_cast<bool>(to.recorded.v)) {
+    refuse("recorded", "be given with its result", "one alone");
+  }
+  if (to.recorded.v && lengths[Axis::kSamples] != lengths[Axis::kSteps] / every) {
+    refuse("recorded", "have a sample every " + std::to_string(every) + " steps",
+           std::to_string(lengths[Axis::kSamples]));
+  }
+  if (static_cast<bool>(from.recorded.synapses) != static_cast<bool>(to.recorded.weights)) {
+    refuse("recorded.synapses", "be given with their result", "one alone");
+  }
+  if (to.recorded.weights && !from.stdp.before) refuse("recorded.synapses", "be plastic", "others");
+  if (static_cast<bool>(from.stdp.keep) != static_cast<bool>(to.stdp.eligibility) ||
+      (from.stdp.keep && !from.stdp.modulation)) {
+    refuse("stdp.eligibility", "be given with its result and a modulation", "one alone");
+  }
 }
 
 void run(SimulationCall& call) {
@@ -108,16 +161,11 @@ void run(SimulationCall& call) {
     refuse("weights.scale", "be float32, one of each of " + std::to_string(receptors * neurons) + " targets",
            std::to_string(from.weights.scale.length(0)));
   }
-  const Index receptor = call.numbers.numbers.poisson_receptor;
-  if (from.poisson_limits.length(0) > 0 && (receptor < 0 || receptor >= receptors)) {
-    refuse("poisson_receptor", "be below " + std::to_string(receptors), std::to_string(receptor));
-  }
   const bool is_plastic = static_cast<bool>(from.stdp.before);
   if (is_plastic != static_cast<bool>(call.to.stdp.weights)) refuse("stdp", "be given with its results", "one alone");
   if (is_plastic && !from.weights.array) refuse("weights", "be float32 with stdp", "others");
-  if (static_cast<bool>(from.recorded) != static_cast<bool>(call.to.recorded)) {
-    refuse("recorded", "be given with its result", "one alone");
-  }
+  checkInput(call, receptors, refuse);
+  checkRecords(call, lengths, refuse);
   if (static_cast<bool>(from.short_term.used) != static_cast<bool>(call.to.short_term.used)) {
     refuse("short_term", "be given with its results", "one alone");
   }

@@ -154,11 +154,7 @@ void randomWordsAreThoseOfTheirHash(const Case& of, Random&) {
     const NeuronConstant<std::int32_t> row{limits.data(), true};
     const Floats weights(1 + kLongestVector, 0.5F);
     Floats arriving{1.0F, 2.0F, 3.0F};
-    of.kernels.addPoisson({.key = {0, 0},
-                           .first = 2,
-                           .end = 3,
-                           .number = 1,
-                           .blocks = 2,
+    of.kernels.addPoisson({.random = {.key = {0, 0}, .first = 2, .end = 3, .number = 1, .blocks = 2},
                            .levels = 1,
                            .limits = &row,
                            .weights = {weights.data(), true},
@@ -167,6 +163,12 @@ void randomWordsAreThoseOfTheirHash(const Case& of, Random&) {
   };
   expectSame(of, exceeds(kWordOfFive - 1), {1.0F, 2.0F, 3.5F});
   expectSame(of, exceeds(kWordOfFive), {1.0F, 2.0F, 3.0F});
+  Floats currents{1.0F, 2.0F, 3.0F};  // 17 of the word's bits are 1
+  const Floats scale(1 + kLongestVector, 0.5F);
+  of.kernels.addNoise({.random = {.key = {0, 0}, .first = 2, .end = 3, .number = 1, .blocks = 2},
+                       .scale = {scale.data(), true},
+                       .currents = currents.data()});
+  expectSame(of, currents, {1.0F, 2.0F, 3.5F});
 }
 
 // How many limits a word exceeds: the instruction sets agree about every neuron.
@@ -181,15 +183,14 @@ void countsAreThoseOfEverySet(const Case& of, Random& random) {
   const Floats before = random.eighths(of.size);
   const auto added = [&](const Kernels& kernels) {
     Floats arriving = before;
-    kernels.addPoisson({.key = {1, 2},
-                        .first = 0,
-                        .end = of.size,
-                        .number = 0,
-                        .blocks = 1,
+    kernels.addPoisson({.random = {.key = {1, 2}, .first = 0, .end = of.size, .number = 0, .blocks = 1},
                         .levels = 3,
                         .limits = rows.data(),
                         .weights = weights.get(),
                         .arriving = arriving.data()});
+    kernels.addNoise({.random = {.key = {1, 2}, .first = 0, .end = of.size, .number = 0, .blocks = 1},
+                      .scale = weights.get(),
+                      .currents = arriving.data()});
     return arriving;
   };
   expectSame(of, added(of.kernels), added(*kernelsOfMachine().front()));

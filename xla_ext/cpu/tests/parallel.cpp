@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "check.hpp"
+#include "cpu/simulation/steps.hpp"
 
 namespace {
 
@@ -71,9 +72,52 @@ void everyTaskHasTheEnvironmentOfItsCaller() {
   CHECK_EQUAL(kept.load(), 2);
 }
 
+// Blocks write what all of them read in the next step, as those of a simulation do with their spikes, whether the pool
+// brings all its threads, some, or one after the other.
+void stepsFindWhatAllBlocksDidBefore() {
+  constexpr Index kSteps = 300, kBlocks = 5;
+  for (const std::size_t helpers : {std::size_t{0}, std::size_t{1}, std::size_t{3}}) {
+    std::vector<std::thread> pool;
+    const auto schedule = [&](Threads::Task task) {
+      if (pool.size() == helpers) throw std::bad_alloc();
+      pool.emplace_back(std::move(task));
+    };
+    std::vector<Index> rows[2] = {std::vector<Index>(kBlocks, 1), std::vector<Index>(kBlocks, 1)};
+    std::vector<Index> own(kBlocks, 0);  // what a block keeps from step to step, whichever thread does it
+    snnjax::runSteps(kSteps, kBlocks, Threads(schedule, 4), [&](Index block, Index step) {
+      Index sum = 0;
+      for (const Index each : rows[(step + 1) % 2]) sum += each;
+      rows[step % 2][static_cast<std::size_t>(block)] = sum % 1009 + block;
+      own[static_cast<std::size_t>(block)] += sum;
+    });
+    for (std::thread& thread : pool) thread.join();
+    Index row[kBlocks] = {1, 1, 1, 1, 1}, kept = 0;
+    for (Index step = 0; step < kSteps; ++step) {
+      Index sum = 0;
+      for (const Index each : row) sum += each;
+      for (Index block = 0; block < kBlocks; ++block) row[block] = sum % 1009 + block;
+      kept += sum;
+    }
+    for (const Index each : own) CHECK_EQUAL(each, kept);
+  }
+}
+
+void stepsEndWithTheErrorOfABlock() {
+  std::vector<std::thread> pool;
+  const auto schedule = [&](Threads::Task task) { pool.emplace_back(std::move(task)); };
+  CHECK_THROWS(snnjax::runSteps(9, 4, Threads(schedule, 3),
+                                [](Index block, Index step) {
+                                  if (block == 2 && step == 5) throw std::runtime_error("fifth");
+                                }),
+               "fifth");
+  for (std::thread& thread : pool) thread.join();
+}
+
 }  // namespace
 
 int main() {
+  stepsFindWhatAllBlocksDidBefore();
+  stepsEndWithTheErrorOfABlock();
   workIsDoneByAPoolThatTakesNoMoreTasks();
   errorsOfTheWorkReachTheCaller();
   everyTaskHasTheEnvironmentOfItsCaller();
