@@ -217,7 +217,7 @@ docs-links: .venv/docs  ## check every external link of the documentation (needs
 	$(BIN)/python -m sphinx --quiet -b linkcheck -c docs -d out/docs/doctrees-links . out/docs/links
 	@echo "All addresses answer. The list is out/docs/links/output.txt."
 
-.PHONY: bench bench-gpu gpu-compile bench-peers bench-compare bench-keep profile
+.PHONY: bench bench-gpu gpu-compile bench-peers bench-simulators bench-compare bench-keep profile
 bench: .venv/ready $(LIBRARY)  ## compare the speed of everything with plain JAX (tables and pictures in out/bench; BENCH="--only W3")
 	$(BIN)/python -m tests.benchmarks --out out/bench $(BENCH)
 
@@ -229,6 +229,20 @@ gpu-compile: build/gpu-compile  ## compile networks for an H100, without one, an
 
 bench-peers: .venv/ready $(LIBRARY)  ## the same, also with the other libraries that are installed (PEERS="python ...")
 	$(BIN)/python -m tests.benchmarks --out out/bench --peers $(PEERS) $(BENCH)
+
+bench-simulators: .venv/ready $(LIBRARY) build/nest/ready build/brian2/ready  ## compare simulations with NEST and Brian2 (10 minutes; table in out/simulators; SIMULATORS="--only CUBA")
+	$(BIN)/python -m tests.benchmarks.simulators --nest build/nest --brian2 build/brian2 $(SIMULATORS)
+
+build/nest/ready:
+	$(PYTHON) -m venv build/nest
+	build/nest/bin/python -m pip install --quiet nest-simulator==3.10
+	@touch $@
+
+# This release of Brian2 needs NumPy 1, and setuptools to find a compiler.
+build/brian2/ready:
+	$(PYTHON) -m venv build/brian2
+	build/brian2/bin/python -m pip install --quiet brian2==2.9 "numpy<2" setuptools
+	@touch $@
 
 bench-compare: .venv/ready $(LIBRARY)  ## compare with the ratios kept for this instruction set (BENCH="--only W3")
 	$(BIN)/python -m tests.benchmarks --out out/bench --compare $(BENCH)

@@ -1,5 +1,7 @@
 """Blocks: pure functions of whole sequences, of which `snnjax.network` makes networks. The index has the usual ones."""
 
+from snnjax.blocks._delayed import from_delayed_synapses as from_delayed_synapses
+from snnjax.blocks._delayed import to_delayed_synapses as to_delayed_synapses
 from snnjax.blocks._sparse import SparseParams as SparseParams
 from snnjax.blocks._synaptic import SynapticParams as SynapticParams
 from snnjax.blocks._synaptic import SynapticState as SynapticState

@@ -59,7 +59,8 @@ def _scan(
         current, inside, offset = xs
         membrane, threshold, after = model.advance(held.neuron, carried, current)
         hint = "Give the membrane the shape of the inputs"
-        check_shape(f"{model.name}.integrate", "membrane", membrane, current.shape, "batch, neurons", hint)
+        each = (current.shape[0], current.shape[1] // model.num_receptors)
+        check_shape(f"{model.name}.integrate", "membrane", membrane, each, "batch, neurons", hint)
         spikes, steps = _fired(cells, held, (membrane, threshold), (inside, offset), context, after)
         after = model.finish(after, spikes)
         _check_kept(model, carried, after)

@@ -56,7 +56,11 @@ def drawn_delays(
 ) -> Array:
     """Delays that are drawn uniformly from a range, as ``raw_delay``."""
     span = max_delay - min_delay
-    share = (jax.random.uniform(key, shape, jnp.float32, *initial) - min_delay) / span
+    return raw_of((jax.random.uniform(key, shape, jnp.float32, *initial) - min_delay) / span, span)
+
+
+def raw_of(share: Array, span: int) -> Array:
+    """``raw_delay`` for a share of the range of so many steps, at a distance from its ends."""
     margin = min(_MARGIN, _MARGIN_STEPS / span)
     return decay_to_raw(jnp.clip(share, margin, 1 - margin))
 

@@ -28,7 +28,7 @@ from snnjax.blocks.block import (
 )
 from snnjax.neurons import Neuron, leaky_integrator
 from snnjax.neurons._drive import drive
-from snnjax.neurons._neuron import drawn, for_each, num_owners, refuse_simulated
+from snnjax.neurons._neuron import drawn, for_each, num_owners
 from snnjax.ops._lif_network.records import LayerConstants
 from snnjax.ops._lif_network.switches import LayerSwitches
 from snnjax.ops._time_scan import platform_scan
@@ -147,7 +147,6 @@ def integrator(neuron: Neuron | None = None) -> Integrator:
         (10,)
     """
     neuron = leaky_integrator() if neuron is None else neuron
-    refuse_simulated("integrator", "neuron", neuron)
     if not isinstance(neuron, Neuron) or neuron.spikes:
         fail(
             f"integrator: `neuron` must be a neuron without spikes, got {short_repr(neuron)}. "

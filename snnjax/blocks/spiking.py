@@ -30,10 +30,11 @@ from snnjax.blocks.block import (
     overflow,
     shaped,
 )
-from snnjax.neurons import Neuron, lif
+from snnjax.neurons import Neuron, SynapticLIF, lif
 from snnjax.neurons._conversion import Converted, converted
 from snnjax.neurons._drive import drive
 from snnjax.neurons._neuron import check_spiking, for_each, num_owners
+from snnjax.neurons._synaptic_neuron import as_neuron
 from snnjax.ops._lif_network.records import LayerConstants
 from snnjax.ops._lif_network.switches import LayerSwitches
 from snnjax.ops.select_spikes import usual_second_threshold
@@ -59,13 +60,26 @@ class Spiking(Block):
 
     def fitted(self, *shapes: Shape) -> "Spiking":
         """The neurons, if there are as many as their lists have slots."""
-        count = math.prod(shapes[0])
+        count, own = math.prod(self.out_shape(*shapes)), self.neuron
+        if own.num_receptors > 1 and (len(shapes[0]) != 1 or shapes[0][0] % own.num_receptors):
+            got, hint = list(shapes[0]), "Lead to receptors * neurons targets"
+            expected = f"lead to {own.num_receptors} receptors of each neuron"
+            fail(f"{own.name}: `connection` must {expected}, got targets of the shape {got}. {hint}.")
+        if own.num_neurons not in (None, count):
+            hint = "Make the neurons for as many"
+            fail(
+                f"{own.name}: `neurons` must be as many as have constants, {own.num_neurons}, got {count}. {hint}."
+            )
         if isinstance(self.capacity, int) and self.capacity > count:
             hint = "Pass a fraction such as 0.1, or None for the full gradient"
             fail(
                 f"spiking: `capacity` must be at most {count}, the number of neurons, got {self.capacity}. {hint}."
             )
         return self
+
+    def out_shape(self, *shapes: Shape) -> Shape:
+        """The neurons, each of which may receive several currents."""
+        return (*shapes[0][:-1], shapes[0][-1] // self.neuron.num_receptors) if shapes[0] else ()
 
     def slots(self, shape: Shape) -> int | None:
         """The capacity of the spike lists; None for dense spikes."""
@@ -75,12 +89,12 @@ class Spiking(Block):
 
     def init(self, key: Array, *shapes: Shape, dtype: DTypeLike) -> Any:
         """Draw what the neurons learn, None if it is nothing."""
-        found = self.neuron.init(_own(key), num_owners(self.neuron, shapes[0]), dtype)
+        found = self.neuron.init(_own(key), num_owners(self.neuron, self.out_shape(*shapes)), dtype)
         return found if jax.tree.leaves(found) else None
 
     def initial_stats(self, key: Array, *shapes: Shape) -> Any:
         """Draw the constants of the neurons that are not learned, None if all are numbers."""
-        found = self.neuron.initial_stats(_own(key), num_owners(self.neuron, shapes[0]))
+        found = self.neuron.initial_stats(_own(key), num_owners(self.neuron, self.out_shape(*shapes)))
         return found if jax.tree.leaves(found) else None
 
     def neuron_params(self, params: Params, stats: Stats, shape: Shape) -> Any:
@@ -89,7 +103,7 @@ class Spiking(Block):
 
     def initial_state(self, params: Params, stats: Stats, batch: int, *shapes: Shape) -> Any:
         """Neurons at rest."""
-        shape = shapes[0]
+        shape = self.out_shape(*shapes)
         return self.neuron.initial_state(self.neuron_params(params, stats, shape), batch, math.prod(shape))
 
     @property
@@ -130,7 +144,7 @@ class Spiking(Block):
         """A scan of the neuron's step, or all steps at once; a second signal are offsets, as in `run_steps`."""
         (x, *others), (shape, *_) = signals, shapes
         (offsets,) = others or (None,)
-        currents = upcast(flat(dense_signal(x, shape)))
+        currents, shape = upcast(flat(dense_signal(x, shape))), self.out_shape(shape)
         end, steps = _run(self, params, stats, state, currents, shape, context, offsets)
         counts = jnp.sum(upcast(steps.counted), axis=0)
         membranes = None if steps.membranes is None else shaped(steps.membranes, shape)
@@ -208,7 +222,7 @@ def _own(key: Array) -> Array:
 
 @explained
 def spiking(
-    neuron: Neuron | None = None,
+    neuron: Neuron | SynapticLIF | None = None,
     *,
     capacity: int | float | np.integer[Any] | np.floating[Any] | None = None,
     second_threshold: float | None = None,
@@ -252,7 +266,7 @@ def spiking_of(
     record_dtype: Any = None,
 ) -> Spiking:
     """`spiking`, whose errors name `op`."""
-    neuron = _DEFAULT_NEURON if neuron is None else neuron
+    neuron = _DEFAULT_NEURON if neuron is None else as_neuron(op, neuron)
     check_spiking(op, neuron)
     share, second_threshold = checked_capacity(op, capacity), checked_second(op, second_threshold)
     if share is not None and neuron.sent is not None:

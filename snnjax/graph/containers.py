@@ -19,8 +19,7 @@ from snnjax.blocks.join import join as join_block
 from snnjax.blocks.late import Late, late
 from snnjax.blocks.readout import Integrator, integrator
 from snnjax.blocks.spiking import Spiking, spiking, spiking_of
-from snnjax.neurons import Neuron, leaky_integrator
-from snnjax.neurons._neuron import refuse_simulated
+from snnjax.neurons import Neuron, SynapticLIF, leaky_integrator
 
 
 class Node(NamedTuple):
@@ -176,6 +175,8 @@ def _out_shape(name: str, block: Block, shapes: tuple[Shape, ...]) -> Shape:
 def as_item(item: Unchecked) -> Any:
     """A block or container; neurons become a block, and a sequence a container."""
     check_item("network", "blocks", item)
+    if isinstance(item, SynapticLIF):
+        return spiking_of("network", item)
     if isinstance(item, Neuron):
         return spiking(item) if item.spikes else integrator(item)
     return Sequential(tuple(item)) if isinstance(item, list | tuple) else item
@@ -183,13 +184,12 @@ def as_item(item: Unchecked) -> Any:
 
 def check_item(op: str, argument: str, item: Unchecked) -> None:
     """Check that `item` is what a network can hold, or a sequence of such."""
-    if isinstance(item, Neuron | Block) or hasattr(item, "expand"):
+    if isinstance(item, Neuron | SynapticLIF | Block) or hasattr(item, "expand"):
         return
     if isinstance(item, list | tuple):
         for each in item:
             check_item(op, argument, each)
         return
-    refuse_simulated(op, argument, item)
     fail(
         f"{op}: `{argument}` must hold blocks, neurons and layers, got {_in_words(item)}. "
         "Make them with snnjax.layer(...), snnjax.blocks or snnjax.neurons."
@@ -279,8 +279,8 @@ class Layer(Container):
 
     def _returning(self, graph: Graph, source: str) -> str:
         """The spikes of the step before, or what else is late, by the recurrent connection."""
-        shape = graph.shapes[source]
-        channels = shape[-1] if shape else 1
+        shape = graph.shapes[source]  # of the currents
+        channels, neurons = shape[-1] if shape else 1, self.neuron.out_shape(shape)
         if self.recurrent is True and len(shape) > 1:
             fail(
                 f"layer: `recurrent` must be a connection for neurons of the shape {shape}, got True. "
@@ -289,7 +289,7 @@ class Layer(Container):
         own: Any = (dense(math.prod(shape), bias=False),) if self.recurrent is True else self.recurrent
         first, *others = own
         if not isinstance(first, Late):
-            first, others = late("neuron", shape), own
+            first, others = late("neuron", neurons), own
         returning = graph.add(first, name="late")
         if others:
             item = others[0] if len(others) == 1 else Sequential(tuple(others))
@@ -398,7 +398,7 @@ def residual(
 @explained
 def layer(
     connection: int | Block | Sequence[Block] | None,
-    neuron: Neuron | None = None,
+    neuron: Neuron | SynapticLIF | None = None,
     *,
     norm: Unchecked = None,
     dropout: Unchecked = None,
@@ -441,7 +441,7 @@ def layer(
     own = spiking_of("layer", neuron, **options)
     _check_part("norm", norm, "batch_norm()")
     _check_part("dropout", dropout, f"dropout({dropout if isinstance(dropout, float) else 0.2})")
-    given = None if connection is None else _as_connection("layer", connection)
+    given = None if connection is None else _as_connection("layer", connection, own.neuron.num_receptors)
     returning = _as_recurrent("layer", own.neuron, recurrent)
     return Layer(given, norm, own, dropout, returning)
 
@@ -477,7 +477,7 @@ def leaky_readout(
 @explained
 def spiking_readout(
     connection: int | Block | Sequence[Block],
-    neuron: Neuron | None = None,
+    neuron: Neuron | SynapticLIF | None = None,
     *,
     recurrent: Unchecked = False,
 ) -> Layer:
@@ -491,8 +491,8 @@ def spiking_readout(
         >>> snnjax.network(20, [snnjax.layer(32)], snnjax.spiking_readout(10)).num_outputs
         10
     """
-    connection = _as_connection("spiking_readout", connection)
     own = spiking_of("spiking_readout", neuron)
+    connection = _as_connection("spiking_readout", connection, own.neuron.num_receptors)
     returning = _as_recurrent("spiking_readout", own.neuron, recurrent)
     return Layer(connection, None, own, None, returning)
 
@@ -512,11 +512,10 @@ def _as_join(join: Unchecked) -> Block:
     return join if isinstance(join, Block) else join_block(join)
 
 
-def _as_connection(op: str, connection: Unchecked) -> Any:
+def _as_connection(op: str, connection: Unchecked, receptors: int = 1) -> Any:
     """A connection; dense weights for a number of neurons."""
     if isinstance(connection, int | np.integer) and not isinstance(connection, bool):
-        return dense(check_integer(op, "connection", connection, 1))
-    refuse_simulated(op, "connection", connection)
+        return dense(receptors * check_integer(op, "connection", connection, 1))
     if isinstance(connection, list | tuple):
         check_item(op, "connection", connection)
     if not isinstance(_last(connection), Item) or isinstance(_last(connection), _NEURONS):

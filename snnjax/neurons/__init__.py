@@ -8,6 +8,7 @@ from snnjax.neurons._constants import time_constant_to_decay as time_constant_to
 from snnjax.neurons._glif import GLIF as GLIF
 from snnjax.neurons._neuron import Neuron as Neuron
 from snnjax.neurons._spike_times import SpikeTimesState as SpikeTimesState
+from snnjax.neurons._synaptic_neuron import SynapticLIFState as SynapticLIFState
 from snnjax.neurons.adaptive_lif import AdaptiveLIFParams as AdaptiveLIFParams
 from snnjax.neurons.adaptive_lif import AdaptiveLIFState as AdaptiveLIFState
 from snnjax.neurons.adaptive_lif import adaptive_lif as adaptive_lif

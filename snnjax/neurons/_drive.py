@@ -43,7 +43,7 @@ def drive(neuron: Neuron) -> float:
 
 def _drive(neuron: Neuron) -> Array:
     # Neurons that need all steps share their constants.
-    count = _NEURONS if neuron.num_steps is None else 1
+    count = neuron.num_neurons or (_NEURONS if neuron.num_steps is None else 1)
     params = drawn(neuron, jax.random.key(0), count)
     response = _responses if neuron.sequence is None else _responses_at_once
     distance, noise, mean = response(neuron, params)
@@ -72,14 +72,16 @@ def _responses(neuron: Neuron, params: Params) -> tuple[Array, Array, Array]:
     Neurons that spike without input respond until then.
     """
     impulses = jnp.asarray([*_IMPULSES, 0], jnp.float32)[:, None]  # the last one is none
-    start = neuron.initial_state(params, len(impulses), _NEURONS)
+    count = neuron.num_neurons or _NEURONS
+    start = neuron.initial_state(params, len(impulses), count)
 
     def step(state: State, currents: Array) -> tuple[Any, tuple[Array, Array]]:
         membrane, threshold, after = neuron.advance(params, state, currents)
         spikes = (membrane > align(threshold, membrane))[-1] & neuron.spikes
         return neuron.finish(after, jnp.zeros_like(membrane)), (membrane, spikes)
 
-    currents = jnp.zeros((_STEPS, len(impulses), _NEURONS), jnp.float32).at[0].set(impulses)
+    currents = jnp.zeros((_STEPS, len(impulses), neuron.num_receptors * count), jnp.float32)
+    currents = currents.at[0, :, :count].set(impulses)  # to the first receptor
     membranes, spikes = jax.lax.scan(step, start, currents)[1]
     distance = _distance(neuron, params, membranes[0, -1])
     first = jnp.where(jnp.any(spikes, axis=0), jnp.argmax(spikes, axis=0), 2 * _STEPS)

@@ -15,7 +15,6 @@ from snnjax._check import check_array, check_choice, check_shape, fail, plural, 
 from snnjax._types import Params, State, Stats, accumulation_dtype, upcast
 from snnjax.neurons._glif import GLIF, advance, check_form
 from snnjax.ops._glif_step import align
-from snnjax.ops._simulation.records import SynapticLIF
 from snnjax.ops.spike import spike
 from snnjax.surrogates import Surrogate, superspike
 
@@ -52,6 +51,9 @@ class _Traits:
     # -> (membranes[time, batch, neurons], thresholds, state after the last valid step). Other currents are 0.
     sequence: Callable[..., tuple[Array, Array, Any]] | None = None
     num_steps: int | None = None  # of every sequence, of neurons that need all of its steps
+    num_neurons: int | None = None  # of every layer, of neurons with constants of their own
+    # Of how many kinds the currents of a neuron are: its inputs are ``[batch, receptors * neurons]``.
+    num_receptors: int = 1
     # (state of `integrate`, spikes) -> the same spikes with another derivative, as others receive them. Neurons are
     # counted with their surrogate. The spikes of the step before may have a derivative in this one.
     sent: Callable[[Any, Array], Array] | None = None
@@ -261,7 +263,6 @@ def _axis(name: str, few: tuple[int, ...], more: tuple[int, ...]) -> int | None:
 def check_spiking(op: str, neuron: object) -> None:
     """Check that `neuron` is a `Neuron` that spikes."""
     if not isinstance(neuron, Neuron):
-        refuse_simulated(op, "neuron", neuron)
         name = getattr(neuron, "__name__", None)
         actual = short_repr(neuron) if name is None else f"the function {name}"
         fail(
@@ -274,13 +275,6 @@ def check_spiking(op: str, neuron: object) -> None:
     check_choice(op, "neuron.per", neuron.per, OWNERS)
     if neuron.glif is not None:
         check_form(op, "neuron.glif.", neuron.glif)
-
-
-def refuse_simulated(op: str, argument: str, neuron: object) -> None:
-    """Refuse neurons that only `snnjax.simulate` runs."""
-    if isinstance(neuron, SynapticLIF):
-        hint = "Run it with snnjax.simulate, or choose neurons.current_lif()"
-        fail(f"{op}: `{argument}` must not be neurons of simulations, got a SynapticLIF. {hint}.")
 
 
 def check_surrogates(op: str, neuron: Neuron) -> None:

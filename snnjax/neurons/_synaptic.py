@@ -10,7 +10,9 @@ from jaxtyping import Array
 
 from snnjax._check import fail, short_repr
 from snnjax._types import Unchecked
-from snnjax.ops._simulation.records import constants, known, positive
+from snnjax.neurons._step import Bound
+from snnjax.ops._simulation.records import constants, known, positive, scalar
+from snnjax.surrogates import CustomSurrogate, Surrogate, as_surrogate
 
 _MOST_STEPS = 2**24  # that the kernels count
 # A time constant is taken for another one if they differ by less: their exact solution divides by the difference.
@@ -64,6 +66,21 @@ def stacked(op: str, name: str, rows: Sequence[np.ndarray]) -> Array:
         )
     width = max([*lengths, 1])
     return constants(np.array([np.broadcast_to(row, width) for row in rows]))
+
+
+def in_millivolts(op: str, surrogate: str | Surrogate, width: Unchecked) -> Surrogate:
+    """A surrogate for distances in mV, of which `width` counts as 1."""
+    base, unit = as_surrogate(op, surrogate), scalar(op, "width", width, "All neurons have one surrogate")
+    functions = (Bound(function, base=base, width=unit) for function in (_derivative, _relaxed))
+    return CustomSurrogate(base.name, 1.0, base.smooth, 0.0, *functions)
+
+
+def _derivative(x: Array, *, base: Surrogate, width: float) -> Array:
+    return base.derivative(x / width) / width
+
+
+def _relaxed(x: Array, *, base: Surrogate, width: float) -> Array:
+    return base.relaxed(x / width)
 
 
 def decays(step: float, taus: Sequence[np.ndarray]) -> list[np.ndarray]:

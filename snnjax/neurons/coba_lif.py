@@ -1,4 +1,4 @@
-"""Leaky integrate-and-fire neurons with exponential synaptic conductances, for simulations."""
+"""Leaky integrate-and-fire neurons with exponential synaptic conductances, for simulations and layers."""
 
 from typing import Any
 
@@ -7,8 +7,9 @@ from jax.typing import ArrayLike
 
 from snnjax._arguments import explained
 from snnjax._check import fail
-from snnjax.neurons._synaptic import decays, in_steps, sequence, stacked, voltages
+from snnjax.neurons._synaptic import decays, in_millivolts, in_steps, sequence, stacked, voltages
 from snnjax.ops._simulation.records import SynapticLIF, constants, known, positive, step_length
+from snnjax.surrogates import Surrogate
 
 
 @explained
@@ -22,6 +23,8 @@ def coba_lif(
     reset: ArrayLike,
     refractory: ArrayLike,
     dt: float,
+    surrogate: str | Surrogate = "superspike",
+    width: float = 10.0,
 ) -> SynapticLIF:
     r"""Make leaky neurons with synaptic conductances (COBA), which `snnjax.simulate` integrates by exponential Euler.
 
@@ -32,6 +35,9 @@ def coba_lif(
     The conductances :math:`g_r` are in units of the leak conductance, and each spike adds its weight to one of them, so
     that weights of inhibition are positive, too. The current :math:`I` is in mV, multiplied by the leak's resistance.
 
+    In a layer, the connection leads to ``[receptors * neurons]`` targets, in the order of receptors; resets have no
+    gradient, and recorded membranes are relative to rest. Training must keep their weights positive.
+
     Args:
         tau: membrane time constant in ms without synaptic input; like all of these one number, or one for each neuron.
         synaptic_taus: time constant of each receptor in ms.
@@ -41,10 +47,14 @@ def coba_lif(
         reset: potential after a spike in mV, at most the threshold.
         refractory: time in ms for which it stays there, rounded to steps; 0 for none.
         dt: length of a step in ms.
+        surrogate: of the spikes in a layer, a function of the distance to the threshold.
+        width: the distance in mV that it takes for 1. That from reset to threshold makes gradients as of other neurons,
+            whose thresholds are 1; far smaller ones let them explode.
 
     Raises:
         ValueError: if a time is negative, a refractory time rounds to no step, there are not as many reversal
-            potentials as time constants, a number is none, or a reset is above its threshold.
+            potentials as time constants, a number is none, a reset is above its threshold, or the surrogate is
+            unknown.
 
     Example:
         >>> from snnjax import neurons
@@ -82,4 +92,5 @@ def coba_lif(
         effect=stacked(op, "reversals", pulls),
         has_conductances=True,
         dt=step,
+        surrogate=in_millivolts(op, surrogate, width),
     )

@@ -1,4 +1,4 @@
-"""Leaky integrate-and-fire neurons with exponential synaptic currents, for simulations."""
+"""Leaky integrate-and-fire neurons with exponential synaptic currents, for simulations and layers."""
 
 from typing import Any
 
@@ -6,8 +6,17 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from snnjax._arguments import explained
-from snnjax.neurons._synaptic import decays, effect_on_membrane, in_steps, sequence, stacked, voltages
+from snnjax.neurons._synaptic import (
+    decays,
+    effect_on_membrane,
+    in_millivolts,
+    in_steps,
+    sequence,
+    stacked,
+    voltages,
+)
 from snnjax.ops._simulation.records import SynapticLIF, constants, positive, step_length
+from snnjax.surrogates import Surrogate
 
 
 @explained
@@ -20,6 +29,8 @@ def cuba_lif(
     reset: ArrayLike,
     refractory: ArrayLike,
     dt: float,
+    surrogate: str | Surrogate = "superspike",
+    width: float = 10.0,
 ) -> SynapticLIF:
     r"""Make leaky neurons with synaptic currents (CUBA), which `snnjax.simulate` integrates exactly.
 
@@ -30,6 +41,9 @@ def cuba_lif(
     The currents :math:`g_r` and :math:`I` are in mV: a current in pA times the membrane's resistance. Each spike adds
     its weight to one of them. A synaptic time constant of 0 is a pulse, by which the membrane jumps by the weight.
 
+    In a layer, the connection leads to ``[receptors * neurons]`` targets, in the order of receptors; resets have no
+    gradient, and recorded membranes are relative to rest.
+
     Args:
         tau: membrane time constant in ms; like all of these one number, or one for each neuron.
         synaptic_taus: time constant of each receptor in ms.
@@ -38,10 +52,13 @@ def cuba_lif(
         reset: potential after a spike in mV, at most the threshold.
         refractory: time in ms for which it stays there, rounded to steps; 0 for none.
         dt: length of a step in ms.
+        surrogate: of the spikes in a layer, a function of the distance to the threshold.
+        width: the distance in mV that it takes for 1. That from reset to threshold makes gradients as of other neurons,
+            whose thresholds are 1; far smaller ones let them explode.
 
     Raises:
-        ValueError: if a time is negative, a refractory time rounds to no step, a number is none, or a reset is above
-            its threshold.
+        ValueError: if a time is negative, a refractory time rounds to no step, a number is none, a reset is above its
+            threshold, or the surrogate is unknown.
 
     Example:
         >>> from snnjax import neurons
@@ -76,4 +93,5 @@ def cuba_lif(
         effect=stacked(op, "synaptic_taus", effects),
         has_conductances=False,
         dt=step,
+        surrogate=in_millivolts(op, surrogate, width),
     )

@@ -5,7 +5,6 @@ import functools
 import pickle
 import re
 from collections.abc import Callable
-from typing import Any
 
 import chex
 import jax
@@ -30,7 +29,7 @@ from snnjax import (
     surrogates,
 )
 from snnjax._types import Signal
-from snnjax.blocks import Block, integrator, join, spiking
+from snnjax.blocks import Block, join, spiking
 from tests.errors.refusals import refusals
 from tests.graph.helpers import initial
 
@@ -48,10 +47,6 @@ ATTACHED = dataclasses.replace(
 RECORD = "Print [node.name for node in network.nodes]."
 ONE_OF = "must be True or False, got 'yes'. Choose one of these."
 FIRST = "Is the batch axis first? Time comes first: swap the two with jnp.swapaxes(x, 0, 1)."
-SIMULATED = "Run it with snnjax.simulate, or choose neurons.current_lif()."
-CUBA: Any = neurons.cuba_lif(
-    tau=20.0, synaptic_taus=(5.0,), rest=-49.0, threshold=-50.0, reset=-60.0, refractory=5.0, dt=0.1
-)
 LEARN = "Try 0.05, one spike per neuron in 20 steps."
 
 NAMED = layer(8).named("a")
@@ -149,15 +144,6 @@ REFUSED = {
     "layer: `norm` must be a block or None, got 'batch'. Write norm=blocks.batch_norm().": lambda: layer(
         4, norm="batch"
     ),
-    **{
-        f"{place} must not be neurons of simulations, got a SynapticLIF. {SIMULATED}": call
-        for call, place in (
-            (lambda: layer(4, CUBA), "layer: `neuron`"),
-            (lambda: layer(CUBA), "layer: `connection`"),
-            (lambda: network(4, [CUBA]), "network: `blocks`"),
-            (lambda: integrator(CUBA), "integrator: `neuron`"),
-        )
-    },
     "spiking: `capacity` must be at most 3, the number of neurons, got 4. "
     "Pass a fraction such as 0.1, or None for the full gradient.": lambda: network(4, [layer(3, capacity=4)]),
     "network: `readout` must be one readout, or several by name, got one behind another. "

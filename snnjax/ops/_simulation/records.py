@@ -1,12 +1,13 @@
 """What `simulate` takes and yields: constants of neurons, the state, what is recorded and the result."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Int, UInt8
 
 from snnjax._arguments import explained
@@ -22,6 +23,9 @@ from snnjax._check import (
 from snnjax._plasticity import ShortTermState, STDPTraces
 from snnjax._sparse_spikes import SparseSpikes
 from snnjax._types import State, Unchecked, as_int32
+from snnjax.surrogates import Surrogate, superspike
+
+_SUPERSPIKE = superspike()
 
 # The arguments of `cuba_lif`, `coba_lif` and `PoissonInput.of` from which constants are made.
 _GIVEN_AS = {
@@ -37,7 +41,7 @@ _GIVEN_AS = {
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class SynapticLIF:
-    """Leaky neurons with exponential synapses and a refractory period, as `snnjax.simulate` runs them.
+    """Leaky neurons with exponential synapses and a refractory period, for `snnjax.simulate` and `snnjax.layer`.
 
     Made by `snnjax.neurons.cuba_lif` and `snnjax.neurons.coba_lif`. Constants have one number for each neuron, or one
     for all: ``[neurons]`` or ``[1]``.
@@ -54,11 +58,23 @@ class SynapticLIF:
     effect: Float[Array, "receptors neurons_or_1"]
     has_conductances: bool = field(metadata={"static": True})
     dt: float = field(metadata={"static": True})  # ms, the length of a step
+    # In a layer: a function of the distance to the threshold in mV.
+    surrogate: Surrogate = field(default=_SUPERSPIKE, metadata={"static": True})
 
     @property
     def num_receptors(self) -> int:
         """The number of kinds of synapses, which is that of time constants or reversal potentials."""
         return self.effect.shape[0]
+
+    def relative(self, dtype: DTypeLike) -> "SynapticLIF":
+        """The same, in a dtype, with potentials relative to rest.
+
+        A membrane is so in steps that are small beside its distance to rest, however short a step of time is, and at
+        rest it does not move.
+        """
+        own = jax.tree.map(lambda leaf: leaf if leaf.dtype == jnp.int32 else leaf.astype(dtype), self)
+        effect = own.effect - own.rest[None] if self.has_conductances else own.effect
+        return replace(own, threshold=own.threshold - own.rest, reset=own.reset - own.rest, effect=effect)
 
 
 class SimulationState(NamedTuple):
@@ -219,18 +235,25 @@ def known(op: str, name: str, value: Unchecked, *, in_time: bool = False) -> np.
     return np.atleast_1d(np.asarray(numbers, np.float64))
 
 
-def positive(op: str, name: str, value: Unchecked, *, or_zero: bool = False) -> np.ndarray:
+def positive(
+    op: str, name: str, value: Unchecked, *, or_zero: bool = False, hint: str = "Pass a length in ms"
+) -> np.ndarray:
     """The same for numbers above 0."""
     numbers = known(op, name, value)
     if np.any(numbers < 0) or (not or_zero and np.any(numbers == 0)):
         least = "at least 0" if or_zero else "above 0"
         wrong = float(np.min(numbers))
-        fail(f"{op}: `{name}` must be {least}, got {wrong:g}. Pass a length in ms.")
+        fail(f"{op}: `{name}` must be {least}, got {wrong:g}. {hint}.")
     return numbers
 
 
 def step_length(op: str, dt: Unchecked) -> float:
     """The length of a step in ms, one for all neurons."""
-    if np.ndim(dt) != 0:
-        fail(f"{op}: `dt` must be one number, got {short_repr(dt)}. All neurons have steps of one length.")
-    return float(positive(op, "dt", dt)[0])
+    return scalar(op, "dt", dt, "All neurons have steps of one length", "Pass a length in ms")
+
+
+def scalar(op: str, name: str, value: Unchecked, why: str, hint: str = "Pass a distance in mV") -> float:
+    """One number above 0 for all neurons."""
+    if np.ndim(value) != 0:
+        fail(f"{op}: `{name}` must be one number, got {short_repr(value)}. {why}.")
+    return float(positive(op, name, value, hint=hint)[0])
