@@ -12,6 +12,7 @@ from jax.typing import DTypeLike
 from jaxtyping import Array
 
 from snnjax._check import fail
+from snnjax._types import Unchecked
 from snnjax.fixed_point import FixedPoint, IntegerLayer, IntegerNetwork, Neurons
 from snnjax.fixed_point._route import Route
 from snnjax.nir._check import NIRNode
@@ -79,7 +80,7 @@ def integers_of(graph: NIRNode) -> IntegerNetwork:
         )
 
 
-def _tuples(held: Any) -> Any:
+def _tuples(held: Unchecked) -> Any:
     """What JSON holds, with tuples for its lists."""
     if isinstance(held, dict):
         return {name: _tuples(own) for name, own in held.items()}

@@ -1,7 +1,7 @@
 """`simulate`: recurrent networks of neurons with exponential synapses, many time steps at once, without training."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, cast
 
 import jax
 import jax.numpy as jnp
@@ -159,7 +159,9 @@ def simulate(
     capacity = check_integer(_OP, "capacity", capacity, 0)
     check_network(neurons, synapses)
     check_state(neurons, synapses, state)
-    sources: Any = tuple(poisson) if isinstance(poisson, list | tuple) else (poisson,)
+    sources = cast(
+        "tuple[PoissonInput, ...]", tuple(poisson) if isinstance(poisson, list | tuple) else (poisson,)
+    )
     given = _Input(currents, None if noise is None else jnp.asarray(noise), sources, spikes)
     check_input(neurons, synapses.num_neurons, steps, given, key)
     check_plasticity(synapses, state, stdp, short_term, modulation, steps)
