@@ -1,7 +1,7 @@
 """`simulate`: recurrent networks of neurons with exponential synapses, many time steps at once, without training."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, NoReturn, cast
+from typing import Any, NamedTuple, NoReturn
 
 import jax
 import jax.numpy as jnp
@@ -159,9 +159,7 @@ def simulate(
     capacity = check_integer(_OP, "capacity", capacity, 0)
     check_network(neurons, synapses)
     check_state(neurons, synapses, state)
-    sources = cast(
-        "tuple[PoissonInput, ...]", tuple(poisson) if isinstance(poisson, list | tuple) else (poisson,)
-    )
+    sources = _sources(poisson)
     given = _Input(currents, None if noise is None else jnp.asarray(noise), sources, spikes)
     check_input(neurons, synapses.num_neurons, steps, given, key)
     check_plasticity(synapses, state, stdp, short_term, modulation, steps)
@@ -177,6 +175,10 @@ def simulate(
         return _yielded(results, operands, static, None, state._replace(cells=cells))
     rest = constants_of(parts[0], synapses.num_neurons, operands.v.dtype).rest
     return _yielded(_run(operands, static, implementation), operands, static, rest, state)
+
+
+def _sources(poisson: Unchecked) -> tuple[PoissonInput, ...]:
+    return tuple(poisson) if isinstance(poisson, list | tuple) else (poisson,)
 
 
 @explained
