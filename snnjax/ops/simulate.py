@@ -159,7 +159,7 @@ def simulate(
     capacity = check_integer(_OP, "capacity", capacity, 0)
     check_network(neurons, synapses)
     check_state(neurons, synapses, state)
-    sources = _sources(poisson)
+    sources = _as_tuple(poisson)
     given = _Input(currents, None if noise is None else jnp.asarray(noise), sources, spikes)
     check_input(neurons, synapses.num_neurons, steps, given, key)
     check_plasticity(synapses, state, stdp, short_term, modulation, steps)
@@ -177,7 +177,7 @@ def simulate(
     return _yielded(_run(operands, static, implementation), operands, static, rest, state)
 
 
-def _sources(poisson: Unchecked) -> tuple[PoissonInput, ...]:
+def _as_tuple(poisson: Unchecked) -> tuple[PoissonInput, ...]:
     return tuple(poisson) if isinstance(poisson, list | tuple) else (poisson,)
 
 
