@@ -24,7 +24,8 @@ def with_new_fields(stored: Any) -> Any:
         if {"fan_in", "fan_out"} <= new.keys():  # of `sparse`, which has one of several rules now
             fans = {rule: new.pop(rule) for rule in ("fan_in", "fan_out")}
             new["rule"], new["value"] = next(pair for pair in fans.items() if pair[1] is not None)
-        return new | {"arguments": dict(new["arguments"])} if "glif" in new else new
+        # Of a neuron, which may have several receptors now.
+        return {"num_receptors": 1} | new | {"arguments": dict(new["arguments"])} if "glif" in new else new
     return list(map(with_new_fields, stored)) if isinstance(stored, list) else stored
 
 

@@ -61,7 +61,14 @@ PHASES = {
         *("computeWeightGradient", "finishWeightGradient", "convolveToWeights", "DelayGradient::*"),
         *("streamRows", "sumTaps", "pickTaps", "readVectors", "correlatePairs", "correlateDelayed"),
     ),
-    "steps of the neurons, forward": ("stepForward", "stepRow", "affine", "stepSynaptic", "addPoisson"),
+    "steps of the neurons, forward": (
+        "stepForward",
+        "stepRow",
+        "affine",
+        "stepSynaptic",
+        "addPoisson",
+        "addNoise",
+    ),
     "steps of the neurons, backward": (
         *("stepBackward", "stepBackRow", "stepAgain", "derivative"),
         *("PatchBackward::advance", "runReadoutBackward", "BlockRecord::*"),
