@@ -22,8 +22,8 @@ _SWITCHES = (*_SWITCHES, "one_scale", "bounded_last")
 class FixedPoint:
     r"""How a chip with integer state computes a step, and what its memory holds.
 
-    With `sat` the bounds of a state, `D(x, d)` what a decay by the integer `d` takes away, and `a` the sum of the
-    weights of the spikes that arrive at a synapse, in each step
+    With `sat` the saturation at the bounds of a state, `over` the `overflow` of a current, `D(x, d)` what a decay by
+    the integer `d` takes away, and `a` the sum of the weights of the spikes that arrive at a synapse, in each step
 
     .. math::
 
@@ -34,18 +34,18 @@ class FixedPoint:
         n &= \min(\lfloor v / \theta \rfloor, \text{max\_spikes}) \text{ if } v \ge \theta
             \text{ (inclusive, else } v > \theta \text{)}
 
-    after which ``v`` loses ``n threshold`` (reset "subtract") or is 0 ("zero"). `sat` comes after that if
-    it is `bounded_last`.
+    after which ``v`` loses ``n threshold`` (reset "subtract") or is 0 after a spike ("zero"). With `bounded_last`,
+    `sat` comes after that.
 
     Args:
-        name: in messages.
+        name: the name in messages.
         weight_bits: of a signed weight.
         state_bits: of a membrane and a synaptic current, signed, at most 24: float32 holds such states exactly.
         decay: "shift", ``D(x, d) = x >> d``, or "multiply", ``D(x, d) = x - x (2^decay_bits - d) / 2^decay_bits``.
-        decay_bits: of `d`; with "multiply" and 0 bits, membranes keep all and currents nothing.
-        rounding: of what is shifted out, "floor" or "to_zero".
+        decay_bits: of `d`; with "multiply" and 0 bits, membranes keep everything and currents nothing.
+        rounding: of the bits that are shifted out, "floor" or "to_zero".
         at_least_one: a positive state that decays by a shift loses 1 or more.
-        overflow: of a current: "saturate", "wrap" or "none", of one that is not stored. Membranes saturate.
+        overflow: of a current: "saturate", "wrap", or "none" where currents are not stored. Membranes saturate.
         symmetric: states lie in ``[-top + 1, top - 1]`` with ``top = 2^(state_bits - 1)``, and wrapped ones in ``(-top,
             top]``; else in ``[-top, top - 1]``.
         each_source: a current saturates after each source, in their order: inputs, then the neurons themselves.
@@ -58,12 +58,12 @@ class FixedPoint:
         max_output: of a readout.
         max_input: the largest number of spikes of an input in a step.
         input_shift: `k`.
-        weight_shift: stored weights are multiplied by 2 to this power, as they lack their lowest bits.
-        threshold_bits: of a threshold without sign.
+        weight_shift: weights are stored without this many lowest bits: they are multiplied by 2 to this power.
+        threshold_bits: of an unsigned threshold.
         threshold_shift: thresholds are multiples of 2 to this power.
         bias_bits: of a signed bias, which may be shifted to the left by up to `bias_shift` bits.
-        one_scale: weights, bias and threshold of a layer have one scale, and the threshold is rounded to the nearest
-            integer; else each neuron has its scale, and spikes where it did.
+        one_scale: weights, bias and threshold of a layer share one scale, and the threshold is rounded to the nearest
+            integer; else each neuron has its own scale, and its threshold is set so that it spikes where it did.
         late: spikes arrive one step later in "all" connections, in all but those of the inputs ("hidden"), or "none".
         least_synapse_decay: the smallest decay of a synapse that lets anything through.
         synapse_offset: the chip adds this to the decay of a synapse that it stores; here decays include it.
@@ -72,7 +72,8 @@ class FixedPoint:
         recurrent: which layers may be recurrent: "all", all but the readout ("hidden"), or "none".
         max_inputs: how many inputs there are, None for any number; likewise `max_hidden` and `max_outputs` neurons.
             ``dataclasses.replace(XYLO, max_inputs=None)`` has the arithmetic of Xylo and any number of inputs.
-        cores: how many weights and neurons each core has, which holds a layer; none for any number.
+        cores: the numbers of weights and neurons that each core has room for; a core holds one layer. Empty for any
+            number.
 
     Raises:
         ValueError: if a switch is unknown, or a number of bits is out of range.
