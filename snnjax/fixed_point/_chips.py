@@ -153,7 +153,7 @@ class FixedPoint:
 
     @property
     def least_weight(self) -> int:
-        """The least stored weight: where neurons have their own scales, the negative of the largest one."""
+        """The least stored weight, the negative of the largest one where neurons have their own scales."""
         return -self.most_weight - (1 if self.one_scale else 0)
 
     @property
