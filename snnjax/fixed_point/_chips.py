@@ -190,7 +190,7 @@ For each source in order :math:`i = \mathrm{sat}(i + n w 2^k)`, then :math:`i = 
 :math:`D(x, d) = x \gg d`, but 1 where x is positive and that is 0: a current of 3 decays to 0 in the end, and so does
 -1. Then :math:`v = \mathrm{sat}(v + \mathrm{sat}(\mathrm{sat}(\sum i - D(v, d)) + b))`, where the negative of -32768 is
 -32768, and :math:`n = \min(\lfloor v / \theta \rfloor, 31)` spikes (a readout: 1) if :math:`v \ge \theta`, each of
-which takes the threshold. Spikes of hidden neurons arrive one step later, in readouts too. Source: measured on the
+which subtracts the threshold. Spikes of hidden neurons arrive one step later, in readouts too. Source: measured on the
 package `xylosim` 0.1.3; sizes from the mapper of rockpool 3.1.
 """
 
@@ -215,11 +215,11 @@ LAVA_LOIHI = FixedPoint(
     synapse_offset=1,
     late="all",
 )
-r"""The equations that lava 0.10 calls bit-accurate for Loihi; lava's, as nobody here compared them with a chip.
+r"""The equations that lava 0.10 calls bit-accurate for Loihi; they have not been compared with a chip here.
 
 :math:`u = \mathrm{wrap}(\mathrm{tz}(u' (4096 - d_u - 1) / 4096) + 2^6 a)`,
 :math:`v = \mathrm{sat}(\mathrm{tz}(v' (4096 - d_v) / 4096) + u + b)` within :math:`\pm (2^{23} - 1)`, a spike where
-:math:`v > 2^6 \theta`, and then :math:`v = 0`. `tz` rounds to 0, and `wrap` keeps :math:`(-2^{23}, 2^{23}]`. Weights of
+:math:`v > 2^6 \theta`, and then :math:`v = 0`. `tz` rounds towards 0, and `wrap` keeps :math:`(-2^{23}, 2^{23}]`. Weights of
 mixed sign are even, from -256 to 254, and every `Dense` delivers one step later. Here `d_u` includes the 1. Source:
 `PyLifModelBitAcc` of lava, whose functions give the same states.
 """
@@ -253,13 +253,13 @@ SPECK = FixedPoint(
         *[(16 * _KI, 16 * _KI)] * 2,
     ),
 )
-r"""Layers for Speck (SynSense) as sinabs 3.1 quantises and computes them; sinabs's, as nobody here compared a chip.
+r"""Layers for Speck (SynSense) as sinabs 3.1 quantises and computes them; they have not been compared with a chip here.
 
 With one scale for a layer, :math:`s = \min` of what fits weights and biases into 8 bits and the threshold into 16,
 everything is rounded to the nearest integer: :math:`w = [s\, w']`, :math:`\theta = [s\, \theta']`. A step is
 :math:`v = v' + \sum n w + b`, :math:`n = \min(\lfloor v / \theta \rfloor, 15)` if :math:`v \ge \theta`,
 :math:`v = \max(v - n \theta, -2^{15})`, in all layers within one step. A pool is a sum of spikes; a mean makes the
-weights behind it smaller. The chip itself has no steps: a neuron spikes as soon as an event brings it to its threshold,
+weights after it smaller. The chip itself has no time steps: a neuron spikes as soon as an event brings it to its threshold,
 so it may spike before a negative weight of the same step. Source: `DynapcnnLayer` of sinabs 3.1.3 with ``MaxSpike(15)``
 and a `min_v_mem` of ``-2^15 / s``, which gives the same integers, spikes and membranes; it has no upper bound, which
 here is 2^15 - 1. Memory of the nine cores: sinabs's.

@@ -134,7 +134,7 @@ class Record:
             means: slices, such as those of `circuits.Populations.slices`, or lists of ids, with a column for the mean
                 of each.
             every: the number of steps from one sample to the next; a sample is taken after the last of them.
-            received: whether currents or conductances are recorded besides the potentials.
+            received: whether currents or conductances are recorded besides the potentials; not with `Cells`.
             synapses: numbers of plastic synapses whose weights are recorded; `DelayedSynapses.sources` and `targets`
                 say which ones these are.
 
