@@ -217,11 +217,11 @@ LAVA_LOIHI = FixedPoint(
 )
 r"""The equations that lava 0.10 calls bit-accurate for Loihi; they have not been compared with a chip here.
 
-:math:`u = \mathrm{wrap}(\mathrm{tz}(u' (4096 - d_u - 1) / 4096) + 2^6 a)`, :math:`v = \mathrm{sat}(\mathrm{tz}(v' (4096
-- d_v) / 4096) + u + b)` within :math:`\pm (2^{23} - 1)`, a spike where :math:`v > 2^6 \theta`, and then :math:`v = 0`.
-`tz` rounds towards 0, and `wrap` keeps :math:`(-2^{23}, 2^{23}]`. Weights of mixed sign are even, from -256 to 254, and
-every `Dense` delivers one step later. Here `d_u` includes the 1. Source: `PyLifModelBitAcc` of lava, whose functions
-give the same states.
+:math:`u = \mathrm{wrap}(\mathrm{tz}(u' (4096 - d_u - 1) / 4096) + 2^6 a)`,
+:math:`v = \mathrm{sat}(\mathrm{tz}(v' (4096 - d_v) / 4096) + u + b)` within :math:`\pm (2^{23} - 1)`, a spike where
+:math:`v > 2^6 \theta`, and then :math:`v = 0`. `tz` rounds towards 0, and `wrap` keeps :math:`(-2^{23}, 2^{23}]`.
+Weights of mixed sign are even, from -256 to 254, and every `Dense` delivers one step later. Here `d_u` includes the 1.
+Source: `PyLifModelBitAcc` of lava, whose functions give the same states.
 """
 
 _KI = 1024
@@ -256,11 +256,11 @@ SPECK = FixedPoint(
 r"""Layers for Speck (SynSense) as sinabs 3.1 quantises and computes them; they have not been compared with a chip here.
 
 With one scale for a layer, :math:`s = \min` of what fits weights and biases into 8 bits and the threshold into 16,
-everything is rounded to the nearest integer: :math:`w = [s\, w']`, :math:`\theta = [s\, \theta']`. A step is :math:`v =
-v' + \sum n w + b`, :math:`n = \min(\lfloor v / \theta \rfloor, 15)` if :math:`v \ge \theta`, :math:`v = \max(v - n
-\theta, -2^{15})`, in all layers within one step. A pool is a sum of spikes; a mean makes the weights after it smaller.
-The chip itself has no time steps: a neuron spikes as soon as an event brings it to its threshold, so it may spike
-before a negative weight of the same step. Source: `DynapcnnLayer` of sinabs 3.1.3 with ``MaxSpike(15)`` and a
-`min_v_mem` of ``-2^15 / s``, which gives the same integers, spikes and membranes; it has no upper bound, which here is
-2^15 - 1. Memory of the nine cores: sinabs's.
+everything is rounded to the nearest integer: :math:`w = [s\, w']`, :math:`\theta = [s\, \theta']`. A step is
+:math:`v = v' + \sum n w + b`, :math:`n = \min(\lfloor v / \theta \rfloor, 15)` if :math:`v \ge \theta`,
+:math:`v = \max(v - n \theta, -2^{15})`, in all layers within one step. A pool is a sum of spikes; a mean makes the
+weights after it smaller. The chip itself has no time steps: a neuron spikes as soon as an event brings it to its
+threshold, so it may spike before a negative weight of the same step. Source: `DynapcnnLayer` of sinabs 3.1.3 with
+``MaxSpike(15)`` and a `min_v_mem` of ``-2^15 / s``, which gives the same integers, spikes and membranes; it has no
+upper bound, which here is 2^15 - 1. Memory of the nine cores: sinabs's.
 """
