@@ -46,7 +46,7 @@ _RULES = ("probability", "number", "in_degree", "out_degree", "one_to_one")
 
 
 class Distribution(Protocol):
-    """What weights and delays may be drawn of."""
+    """What weights and delays may be drawn from."""
 
     def quantiles(self, shares: np.ndarray) -> np.ndarray:
         """The values below which these shares are."""
@@ -55,7 +55,7 @@ class Distribution(Protocol):
 
 @explained
 class Normal(NamedTuple):
-    """A normal distribution, of which values outside `least` to `most` are drawn again."""
+    """A normal distribution; values outside `least` to `most` are drawn again."""
 
     mean: float
     std: float
@@ -90,8 +90,8 @@ class Uniform(NamedTuple):
 class Projection:
     """Synapses from the neurons of one population to those of another, by one of five rules.
 
-    Weights and delays are numbers, or distributions of which each synapse has a value of its own: `Normal`, `Uniform`,
-    or another `Distribution`. Of weights 4,096 equally likely values are drawn, of delays 65,536.
+    Weights and delays are numbers, or distributions from which each synapse draws its own value: `Normal`, `Uniform`,
+    or another `Distribution`. Weights are drawn from 4,096 equally likely values, delays from 65,536.
     """
 
     source: str
@@ -120,15 +120,15 @@ class _Drawn(NamedTuple):
 
 @explained
 class Populations:
-    """Populations of neurons by name: consecutive numbers of one network, in this order.
+    """Populations of neurons by name: consecutive neurons of one network, in this order.
 
     Args:
         sizes: numbers of neurons by name.
         dt: length of a step in ms.
-        receptors: of each neuron.
+        receptors: number of receptors of each neuron.
 
     Raises:
-        ValueError: if the sizes are no mapping, or a number is out of range.
+        ValueError: if `sizes` is not a mapping, or a number is out of range.
 
     Example:
         >>> import jax
@@ -175,10 +175,10 @@ class Populations:
 
         Args:
             values: by name.
-            others: that of populations without a value; None if all must have one.
+            others: the value of populations that are not named; None if all must be.
 
         Raises:
-            ValueError: if a population has no value, or there is none of the name.
+            ValueError: if a population has no value, or a name is not that of a population.
         """
         if others is not None:
             values = dict.fromkeys(self.sizes, others) | dict(values)
@@ -193,21 +193,21 @@ class Populations:
         return {name: array[..., self[name]] for name in self.sizes}
 
     def cells(self, models: Mapping[str, CellModel], key: Array | None = None) -> Cells:
-        """Neurons of a model for each population, a user's own among them, as `snnjax.simulate` takes them.
+        """Neurons with a model for each population, which may be your own, as `snnjax.simulate` takes them.
 
-        A step of `snnjax.neurons.Neuron` is one of `dt`. Its inputs ``[1, neurons]`` are the weights of the synapses
-        through which spikes arrive in it, random input, given currents and noise; with several receptors they are
-        ``[receptors, 1, neurons]``, and currents are added to the first. It spikes where the membrane is above the
-        threshold. Steps are in `jax.numpy`, and with plasticity so is what arrives.
+        A step of `snnjax.neurons.Neuron` lasts `dt`. Its inputs ``[1, neurons]`` are the sum of the weights of the
+        synapses through which spikes arrive in the step, random input, given currents and noise; with several receptors
+        they are ``[receptors, 1, neurons]``, and currents and noise are added to the first. A neuron spikes where its
+        membrane is above the threshold. Steps are in `jax.numpy`; with plasticity, so is the delivery of spikes.
 
         Args:
             models: by name: `snnjax.neurons.Neuron`, or a pair of it and its params; or the leaky neurons of
                 `snnjax.neurons.cuba_lif` and `coba_lif`.
-            key: a PRNG key, for models whose constants are drawn.
+            key: a PRNG key, for models whose constants are drawn; None for ``jax.random.key(0)``.
 
         Raises:
-            ValueError: if a population has no model, a model is none or does not spike, or the leaky neurons have other
-                receptors or steps.
+            ValueError: if a population has no model, a model is not a neuron, does not spike or has graded spikes, or
+                leaky neurons have another number of receptors or another `dt`.
 
         Example:
             >>> import jax
@@ -261,21 +261,21 @@ class Populations:
         blocks: int | None = None,
         implementation: str | None = None,
     ) -> DelayedSynapses:
-        """Draw the synapses of projections, each in its place and by all threads: there is no list of pairs.
+        """Draw the synapses of projections, each in its place and on all threads, without a list of pairs.
 
-        How many synapses each neuron sends is drawn by NumPy, and each synapse from its key, its neuron and its number,
-        so that the result is the same for any number of threads.
+        NumPy draws how many synapses each neuron sends. Each synapse is drawn from the key, its neuron and its number,
+        so the result is the same for any number of threads.
 
         Args:
-            key: a PRNG key, of a known value.
-            projections: any number, also several of a pair of populations.
+            key: a PRNG key, with a known value.
+            projections: any number, even several for the same pair of populations.
             dtype: of weights: bfloat16 (4 bytes a synapse with everything else) or float32 (6, and plastic).
             blocks: as in `DelayedSynapses.of`.
             implementation: as in `snnjax.simulate`.
 
         Raises:
-            ValueError: if a projection names no population, has no rule or several, a number is out of range, a delay
-                is negative, or the key is traced.
+            ValueError: if a projection names an unknown population, has no rule or several, a number is out of range, a
+                delay is negative, or the key is traced.
         """
         operands, static = self.plan(key, projections, dtype, blocks)
         words, weights, segments = connect(operands, static, implementation)

@@ -17,8 +17,8 @@ from snnjax.blocks.delay import raw_of
 def to_delayed_synapses(block: Synaptic, params: SynapticParams, stats: SynapticStats) -> DelayedSynapses:
     """The recurrent connection ``synaptic(sparse(...), max_delay)`` of a layer as synapses of `snnjax.simulate`.
 
-    Recurrent spikes take a step by themselves, so that a delay of d steps in a layer is ``d + 1`` there. Learned delays
-    are rounded.
+    Recurrent spikes already take one step, so a delay of d steps in a layer is ``d + 1`` in a simulation. Learned
+    delays are rounded.
 
     Args:
         block: the connection as it was given to the layer, without a bias.
@@ -26,7 +26,7 @@ def to_delayed_synapses(block: Synaptic, params: SynapticParams, stats: Synaptic
         stats: likewise.
 
     Raises:
-        ValueError: if the connection is another one, or something is traced.
+        ValueError: if `block` is another kind of connection or has a bias, or delays are traced.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -56,11 +56,11 @@ def from_delayed_synapses(
 ) -> tuple[Synaptic, SynapticParams, SynapticStats]:
     """The converse: a recurrent connection with the weights and delays of a simulation, its params and its stats.
 
-    Weights are float32. With `learn`, delays are learned from where they are, to a thousandth of their range at its
-    ends; without it they stay integers.
+    Weights are float32. With `learn`, delays start learning from their values, which at the ends of their range are
+    moved inwards by up to a thousandth of it; without `learn` they stay integers.
 
     Raises:
-        ValueError: if the synapses are traced or no such.
+        ValueError: if `synapses` is not a `DelayedSynapses`, or is traced.
 
     Example:
         >>> import jax, jax.numpy as jnp

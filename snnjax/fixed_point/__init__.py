@@ -1,4 +1,4 @@
-"""Networks in the integers of a chip, to the bit: conversion, running, and training straight through.
+"""Networks in the integers of a chip, bit for bit: conversion, running, and training straight through.
 
 `FixedPoint` is the arithmetic of a chip, a value; a chip is named here only where an independent simulator of it gives
 the same bits in our tests.

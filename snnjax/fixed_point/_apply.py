@@ -1,4 +1,4 @@
-"""`run`: the integers of a chip; `apply`: the same ones with a derivative; `headroom`: how far they are from bounds."""
+"""`run`: the integers of a chip; `apply`: the same with a derivative; `headroom`: how far from their bounds."""
 
 import dataclasses
 import functools
@@ -46,13 +46,14 @@ def run(
 ) -> tuple[Integers, State]:
     """Run a network in the integers of its chip, bit for bit.
 
-    States are int32. Sums of weights come from the event kernels, which read int8: integers in float32, exact below
-    2^24, which `convert` ensures. Where currents saturate after each source, the sum of all is taken unless they could
-    reach a bound on the way.
+    States are int32. Sums of weights come from the event kernels, which read int8 and sum in float32: exact below 2^24,
+    which `convert` ensures. Where currents saturate after each source, all sources are summed at once unless a current
+    could reach a bound on the way.
 
     Args:
         network: from `convert` or `from_xylo`.
-        inputs: numbers of spikes ``[time, batch, inputs]`` or of images, whole numbers of any dtype, or `SparseSpikes`.
+        inputs: numbers of spikes ``[time, batch, inputs]``, or images of them: whole numbers of any dtype, or
+            `SparseSpikes`.
         state: from an earlier call; None starts from 0.
         lengths: number of steps of each sequence.
         record: which of "spikes", "membranes" and "currents" to return for all neurons.
@@ -61,8 +62,8 @@ def run(
         The integers and the state.
 
     Raises:
-        ValueError: if inputs are not as many as the network has, not whole numbers, or more than the chip takes in a
-            step.
+        ValueError: if inputs do not have the shape that the network takes, are not whole numbers, or are more spikes
+            than the chip takes in a step.
 
     Example:
         >>> import jax, jax.numpy as jnp, snnjax
@@ -152,19 +153,19 @@ def apply(
 ) -> tuple[NetworkOutput, State]:
     """Run a network in the integers of a chip with a derivative: the bits of `run` after `convert`.
 
-    Values are those of the integers, held in float32, and derivatives those of the real neurons: rounding, clipping and
-    saturation are passed straight through, spikes have the surrogate of their neurons. Gradients do not pass through
-    the state from an earlier call. `on_chip` makes a network of it for `train.fit`.
+    Values are those of the integers, held in float32, and derivatives those of the real-valued neurons: gradients pass
+    straight through rounding, clipping and saturation, and spikes have the surrogate of their neurons. Gradients do not
+    pass through the state from an earlier call. `on_chip` makes a network of it for `train.fit`.
 
     Args:
         network: as for `convert`, without norms: fold them first.
-        params: its parameters, which gradients reach.
+        params: its parameters, which receive gradients.
         chip: such as `XYLO`.
         inputs: as for `run`.
         state: from an earlier call; None starts from 0.
-        stats: of neurons whose constants are drawn.
+        stats: the stats of the network, if it has neurons whose constants are drawn.
         lengths: number of steps of each sequence.
-        record: "spikes", "membranes" or both. They are those of the chip, in float32.
+        record: "spikes", "membranes" or both, as the chip computes them, in float32.
 
     Returns:
         The output in the unit of `network`, so that losses fit, and the state.
@@ -269,7 +270,7 @@ class Headroom(NamedTuple):
 
 
 def headroom(network: IntegerNetwork, inputs: Signal, *, lengths: Unchecked = None) -> dict[str, Headroom]:
-    """How far the states of a network come to their bounds on some inputs, by the names of its neurons.
+    """How close the states of a network come to their bounds on some inputs, by the names of its neurons.
 
     Raises:
         ValueError: as for `run`.

@@ -22,8 +22,8 @@ _SWITCHES = (*_SWITCHES, "one_scale", "bounded_last")
 class FixedPoint:
     r"""How a chip with integer state computes a step, and what its memory holds.
 
-    With `sat` the bounds of a state, `D(x, d)` what a decay by the integer `d` takes away, and `a` the sum of the
-    weights of the spikes that arrive at a synapse, in each step
+    With `sat` the saturation at the bounds of a state, `over` the `overflow` of a current, `D(x, d)` what a decay by
+    the integer `d` takes away, and `a` the sum of the weights of the spikes that arrive at a synapse, in each step
 
     .. math::
 
@@ -34,18 +34,18 @@ class FixedPoint:
         n &= \min(\lfloor v / \theta \rfloor, \text{max\_spikes}) \text{ if } v \ge \theta
             \text{ (inclusive, else } v > \theta \text{)}
 
-    after which ``v`` loses ``n threshold`` (reset "subtract") or is 0 ("zero"). `sat` comes after that if
-    it is `bounded_last`.
+    after which ``v`` loses ``n threshold`` (reset "subtract") or is 0 after a spike ("zero"). With `bounded_last`,
+    `sat` comes after that.
 
     Args:
-        name: in messages.
+        name: the name in messages.
         weight_bits: of a signed weight.
         state_bits: of a membrane and a synaptic current, signed, at most 24: float32 holds such states exactly.
         decay: "shift", ``D(x, d) = x >> d``, or "multiply", ``D(x, d) = x - x (2^decay_bits - d) / 2^decay_bits``.
-        decay_bits: of `d`; with "multiply" and 0 bits, membranes keep all and currents nothing.
-        rounding: of what is shifted out, "floor" or "to_zero".
+        decay_bits: of `d`; with "multiply" and 0 bits, membranes keep everything and currents nothing.
+        rounding: of the bits that are shifted out, "floor" or "to_zero".
         at_least_one: a positive state that decays by a shift loses 1 or more.
-        overflow: of a current: "saturate", "wrap" or "none", of one that is not stored. Membranes saturate.
+        overflow: of a current: "saturate", "wrap", or "none" where currents are not stored. Membranes saturate.
         symmetric: states lie in ``[-top + 1, top - 1]`` with ``top = 2^(state_bits - 1)``, and wrapped ones in ``(-top,
             top]``; else in ``[-top, top - 1]``.
         each_source: a current saturates after each source, in their order: inputs, then the neurons themselves.
@@ -58,12 +58,12 @@ class FixedPoint:
         max_output: of a readout.
         max_input: the largest number of spikes of an input in a step.
         input_shift: `k`.
-        weight_shift: stored weights are multiplied by 2 to this power, as they lack their lowest bits.
-        threshold_bits: of a threshold without sign.
+        weight_shift: weights are stored without this many lowest bits: they are multiplied by 2 to this power.
+        threshold_bits: of an unsigned threshold.
         threshold_shift: thresholds are multiples of 2 to this power.
         bias_bits: of a signed bias, which may be shifted to the left by up to `bias_shift` bits.
-        one_scale: weights, bias and threshold of a layer have one scale, and the threshold is rounded to the nearest
-            integer; else each neuron has its scale, and spikes where it did.
+        one_scale: weights, bias and threshold of a layer share one scale, and the threshold is rounded to the nearest
+            integer; else each neuron has its own scale, and its threshold is set so that it spikes where it did.
         late: spikes arrive one step later in "all" connections, in all but those of the inputs ("hidden"), or "none".
         least_synapse_decay: the smallest decay of a synapse that lets anything through.
         synapse_offset: the chip adds this to the decay of a synapse that it stores; here decays include it.
@@ -72,7 +72,8 @@ class FixedPoint:
         recurrent: which layers may be recurrent: "all", all but the readout ("hidden"), or "none".
         max_inputs: how many inputs there are, None for any number; likewise `max_hidden` and `max_outputs` neurons.
             ``dataclasses.replace(XYLO, max_inputs=None)`` has the arithmetic of Xylo and any number of inputs.
-        cores: how many weights and neurons each core has, which holds a layer; none for any number.
+        cores: the numbers of weights and neurons that each core has room for; a core holds one layer. Empty for any
+            number.
 
     Raises:
         ValueError: if a switch is unknown, or a number of bits is out of range.
@@ -152,7 +153,7 @@ class FixedPoint:
 
     @property
     def least_weight(self) -> int:
-        """The least stored weight: where neurons have their own scales, the negative of the largest one."""
+        """The least stored weight, the negative of the largest one where neurons have their own scales."""
         return -self.most_weight - (1 if self.one_scale else 0)
 
     @property
@@ -189,7 +190,7 @@ For each source in order :math:`i = \mathrm{sat}(i + n w 2^k)`, then :math:`i = 
 :math:`D(x, d) = x \gg d`, but 1 where x is positive and that is 0: a current of 3 decays to 0 in the end, and so does
 -1. Then :math:`v = \mathrm{sat}(v + \mathrm{sat}(\mathrm{sat}(\sum i - D(v, d)) + b))`, where the negative of -32768 is
 -32768, and :math:`n = \min(\lfloor v / \theta \rfloor, 31)` spikes (a readout: 1) if :math:`v \ge \theta`, each of
-which takes the threshold. Spikes of hidden neurons arrive one step later, in readouts too. Source: measured on the
+which subtracts the threshold. Spikes of hidden neurons arrive one step later, in readouts too. Source: measured on the
 package `xylosim` 0.1.3; sizes from the mapper of rockpool 3.1.
 """
 
@@ -214,13 +215,13 @@ LAVA_LOIHI = FixedPoint(
     synapse_offset=1,
     late="all",
 )
-r"""The equations that lava 0.10 calls bit-accurate for Loihi; lava's, as nobody here compared them with a chip.
+r"""The equations that lava 0.10 calls bit-accurate for Loihi; they have not been compared with a chip here.
 
 :math:`u = \mathrm{wrap}(\mathrm{tz}(u' (4096 - d_u - 1) / 4096) + 2^6 a)`,
 :math:`v = \mathrm{sat}(\mathrm{tz}(v' (4096 - d_v) / 4096) + u + b)` within :math:`\pm (2^{23} - 1)`, a spike where
-:math:`v > 2^6 \theta`, and then :math:`v = 0`. `tz` rounds to 0, and `wrap` keeps :math:`(-2^{23}, 2^{23}]`. Weights of
-mixed sign are even, from -256 to 254, and every `Dense` delivers one step later. Here `d_u` includes the 1. Source:
-`PyLifModelBitAcc` of lava, whose functions give the same states.
+:math:`v > 2^6 \theta`, and then :math:`v = 0`. `tz` rounds towards 0, and `wrap` keeps :math:`(-2^{23}, 2^{23}]`.
+Weights of mixed sign are even, from -256 to 254, and every `Dense` delivers one step later. Here `d_u` includes the 1.
+Source: `PyLifModelBitAcc` of lava, whose functions give the same states.
 """
 
 _KI = 1024
@@ -252,14 +253,14 @@ SPECK = FixedPoint(
         *[(16 * _KI, 16 * _KI)] * 2,
     ),
 )
-r"""Layers for Speck (SynSense) as sinabs 3.1 quantises and computes them; sinabs's, as nobody here compared a chip.
+r"""Layers for Speck (SynSense) as sinabs 3.1 quantises and computes them; they have not been compared with a chip here.
 
 With one scale for a layer, :math:`s = \min` of what fits weights and biases into 8 bits and the threshold into 16,
 everything is rounded to the nearest integer: :math:`w = [s\, w']`, :math:`\theta = [s\, \theta']`. A step is
 :math:`v = v' + \sum n w + b`, :math:`n = \min(\lfloor v / \theta \rfloor, 15)` if :math:`v \ge \theta`,
 :math:`v = \max(v - n \theta, -2^{15})`, in all layers within one step. A pool is a sum of spikes; a mean makes the
-weights behind it smaller. The chip itself has no steps: a neuron spikes as soon as an event brings it to its threshold,
-so it may spike before a negative weight of the same step. Source: `DynapcnnLayer` of sinabs 3.1.3 with ``MaxSpike(15)``
-and a `min_v_mem` of ``-2^15 / s``, which gives the same integers, spikes and membranes; it has no upper bound, which
-here is 2^15 - 1. Memory of the nine cores: sinabs's.
+weights after it smaller. The chip itself has no time steps: a neuron spikes as soon as an event brings it to its
+threshold, so it may spike before a negative weight of the same step. Source: `DynapcnnLayer` of sinabs 3.1.3 with
+``MaxSpike(15)`` and a `min_v_mem` of ``-2^15 / s``, which gives the same integers, spikes and membranes; it has no
+upper bound, which here is 2^15 - 1. Memory of the nine cores: sinabs's.
 """

@@ -51,11 +51,11 @@ def convert(
 ) -> tuple[IntegerNetwork, Report]:
     """Convert a trained network to the integers of a chip.
 
-    Weights of each neuron are scaled to the whole range of their bits, and its threshold by the same and by what the
-    filters of the chip amplify, so that scales for each neuron cost nothing. Neurons that do not spike have one scale,
-    as their membranes are compared. Decays become the nearest ones of the chip, and a constant input has the effect
-    that it had. A bias is added to the membrane, so it acts from the first step. A layer without synapse gets the
-    fastest one of the chip where that needs one (readouts of leaky integrators). Spikes arrive when the chip delivers
+    The weights of each neuron are scaled to the whole range of their bits, and its threshold by the same factor times
+    the amplification of the chip's filters, so a scale for each neuron costs nothing. Neurons that do not spike share
+    one scale, as their membranes are compared. Decays become the nearest ones of the chip, and a constant input keeps
+    its effect. A bias is added to the membrane, so it acts from the first step. Where the chip needs a synaptic current
+    and a layer has none (readouts of leaky integrators), it gets the fastest one. Spikes arrive when the chip delivers
     them, which may be a step later for each layer.
 
     Args:
@@ -65,14 +65,12 @@ def convert(
             out.
         params: its parameters.
         chip: such as `XYLO`, `LAVA_LOIHI` or `SPECK`.
-        stats: its stats, if it has norms or neurons whose constants are drawn.
-
-    Returns:
-        The integers, for `run`, and a report: scales, decays wanted and had, what was clipped.
+        stats: its stats, if it has norms or neurons whose constants are drawn. Returns: The integers, for `run`, and a
+            report: scales, decays wanted and obtained, and what was clipped.
 
     Raises:
         ValueError: for what the chip cannot do: other connections, delays, other neurons, another reset, neurons that
-            do not start at 0, more inputs or neurons than it has; for thresholds that are not positive.
+            do not start at 0, more inputs or neurons than it has; and for thresholds that are not positive.
 
     Example:
         >>> import dataclasses, jax, snnjax

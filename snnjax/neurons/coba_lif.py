@@ -33,28 +33,28 @@ def coba_lif(
         \tau \frac{dv}{dt} = E - v + I + \sum_r g_r (E_r - v), \qquad \tau_r \frac{dg_r}{dt} = -g_r
 
     The conductances :math:`g_r` are in units of the leak conductance, and each spike adds its weight to one of them, so
-    that weights of inhibition are positive, too. The current :math:`I` is in mV, multiplied by the leak's resistance.
+    inhibitory weights are positive, too. The current :math:`I` is in mV: a current times the leak's resistance.
 
-    In a layer, the connection leads to ``[receptors * neurons]`` targets, in the order of receptors; resets have no
-    gradient, and recorded membranes are relative to rest. Training must keep their weights positive.
+    In a layer, the connection leads to ``[receptors * neurons]`` targets, receptor by receptor. Resets have no
+    gradient, and recorded membranes are relative to rest. Training must keep the weights from becoming negative.
 
     Args:
-        tau: membrane time constant in ms without synaptic input; like all of these one number, or one for each neuron.
+        tau: membrane time constant in ms without synaptic input; like all of these, one number, or one for each neuron.
         synaptic_taus: time constant of each receptor in ms.
         reversals: reversal potential :math:`E_r` of each receptor in mV.
         rest: resting potential in mV, to which a constant input current may be added.
         threshold: a neuron spikes above it, in mV.
         reset: potential after a spike in mV, at most the threshold.
-        refractory: time in ms for which it stays there, rounded to steps; 0 for none.
+        refractory: time in ms for which the potential stays there, rounded to steps; 0 for none.
         dt: length of a step in ms.
         surrogate: of the spikes in a layer, a function of the distance to the threshold.
-        width: the distance in mV that it takes for 1. That from reset to threshold makes gradients as of other neurons,
-            whose thresholds are 1; far smaller ones let them explode.
+        width: the distance in mV that counts as 1 in the surrogate. The distance from reset to threshold gives
+            gradients like those of other neurons, whose thresholds are 1; with a far smaller width they explode.
 
     Raises:
-        ValueError: if a time is negative, a refractory time rounds to no step, there are not as many reversal
-            potentials as time constants, a number is none, a reset is above its threshold, or the surrogate is
-            unknown.
+        ValueError: if `tau`, `dt` or a synaptic time constant is not above 0, `refractory` is negative or rounds to no
+            step, there are not as many reversal potentials as time constants, a number is not finite, a reset is above
+            its threshold, or the surrogate is unknown.
 
     Example:
         >>> from snnjax import neurons

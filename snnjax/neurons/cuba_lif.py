@@ -39,26 +39,27 @@ def cuba_lif(
         \tau \frac{dv}{dt} = E - v + I + \sum_r g_r, \qquad \tau_r \frac{dg_r}{dt} = -g_r
 
     The currents :math:`g_r` and :math:`I` are in mV: a current in pA times the membrane's resistance. Each spike adds
-    its weight to one of them. A synaptic time constant of 0 is a pulse, by which the membrane jumps by the weight.
+    its weight to one of them. A receptor with a time constant of 0 receives pulses, by which the membrane jumps by the
+    weight.
 
-    In a layer, the connection leads to ``[receptors * neurons]`` targets, in the order of receptors; resets have no
+    In a layer, the connection leads to ``[receptors * neurons]`` targets, receptor by receptor. Resets have no
     gradient, and recorded membranes are relative to rest.
 
     Args:
-        tau: membrane time constant in ms; like all of these one number, or one for each neuron.
+        tau: membrane time constant in ms; like all of these, one number, or one for each neuron.
         synaptic_taus: time constant of each receptor in ms.
         rest: resting potential in mV, to which a constant input current may be added.
         threshold: a neuron spikes above it, in mV.
         reset: potential after a spike in mV, at most the threshold.
-        refractory: time in ms for which it stays there, rounded to steps; 0 for none.
+        refractory: time in ms for which the potential stays there, rounded to steps; 0 for none.
         dt: length of a step in ms.
         surrogate: of the spikes in a layer, a function of the distance to the threshold.
-        width: the distance in mV that it takes for 1. That from reset to threshold makes gradients as of other neurons,
-            whose thresholds are 1; far smaller ones let them explode.
+        width: the distance in mV that counts as 1 in the surrogate. The distance from reset to threshold gives
+            gradients like those of other neurons, whose thresholds are 1; with a far smaller width they explode.
 
     Raises:
-        ValueError: if a time is negative, a refractory time rounds to no step, a number is none, a reset is above its
-            threshold, or the surrogate is unknown.
+        ValueError: if `tau` or `dt` is not above 0, another time is negative, a refractory time rounds to no step, a
+            number is not finite, a reset is above its threshold, or the surrogate is unknown.
 
     Example:
         >>> from snnjax import neurons

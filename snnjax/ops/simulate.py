@@ -91,46 +91,47 @@ def simulate(
         \quad v^\infty_j = \frac{E + I_j + \sum_r e_r g_{rj}}{1 + \sum_r g_{rj}} \quad \text{(conductances)} \\
         s_j &= [v_j > \text{threshold}]
 
-    then :math:`g_{rj}` is multiplied by :math:`\delta_r`, and a neuron that spikes has the potential `reset`, which it
-    keeps for `refractory` steps: in these it receives, but neither moves nor spikes. A spike at step t arrives at step
-    ``t + delay``, with the weight that the synapse then has. With currents this is the exact solution between events,
-    with conductances it is exponential Euler.
+    then :math:`g_{rj}` is multiplied by :math:`\delta_r`, and a neuron that spikes is set to the potential `reset`,
+    which it keeps for `refractory` steps: in these it receives, but its potential stays and it does not spike. A spike
+    at step t arrives at step ``t + delay``, with the weight that the synapse then has. With currents this is the exact
+    solution between events, with conductances it is exponential Euler.
 
-    Weights are plastic with `stdp`: behind each step they change as in `snnjax.plasticity.stdp`, by pairs of the spikes
-    that arrive in it and those of the neuron that receives. With `short_term`, a spike sends its weights times what
+    Weights are plastic with `stdp`: after each step they change as in `snnjax.plasticity.stdp`, by pairs of the spikes
+    that arrive in it and those of the receiving neuron. With `short_term`, a spike sends the weights times what
     `snnjax.plasticity.short_term` releases.
 
-    Steps in pieces are the same as all at once: pass the state on, and the same key. Random input depends on the key,
-    the number of the step and the neuron alone: Threefry-2x32 makes two words of each step, and a hash with them
-    (Wellons' triple32) one of each neuron. A network of several blocks runs on several threads, with the same results
-    for any number of them. Under `vmap`, networks run side by side.
+    A simulation in pieces gives the same results as one call: pass the state on, and the same key. Random input depends
+    only on the key, the number of the step and the neuron: Threefry-2x32 makes two words for each step, and a hash with
+    them (Wellons' triple32) makes one for each neuron. A network of several blocks runs on several threads, with the
+    same results for any number of them. Under `vmap`, networks run side by side.
 
     Args:
-        neurons: their constants, `snnjax.neurons.cuba_lif` or `snnjax.neurons.coba_lif`; `dt` is one of them. Or
-            `snnjax.circuits.Populations.cells` of several models, a user's own among them, whose steps are in
+        neurons: their constants, from `snnjax.neurons.cuba_lif` or `snnjax.neurons.coba_lif`; `dt` is one of them. Or
+            `snnjax.circuits.Populations.cells` of several models, which may be your own; their steps are in
             `jax.numpy`, between calls of the kernel that delivers spikes.
         synapses: with their weights, in mV (currents) or in units of the leak conductance; an inhibitory current has a
             negative weight, an inhibitory conductance a positive one. Where a traced conductance is negative, the
             potentials are NaN.
-        state: `simulation_state`, or that of the piece before.
+        state: `simulation_state`, or the state after the piece before.
         key: a PRNG key, for `poisson` and `noise`.
         steps: how many.
         currents: :math:`I`, given input in mV (current times resistance) for each step, ``[steps, neurons]`` or
-            ``[steps, 1]``. Or a pair: time courses ``[steps, courses]``, and how much of each every neuron receives,
-            ``[courses, neurons]`` or ``[courses, 1]``.
-        noise: a current of independent random numbers with a mean of 0, one for each neuron and step: their standard
-            deviation in mV, one number or ``[neurons]``. They are nearly normal, of 32 random bits, and end at 5.7
-            standard deviations.
+            ``[steps, 1]``. Or a pair: time courses ``[steps, courses]``, and how much of each course every neuron
+            receives, ``[courses, neurons]`` or ``[courses, 1]``.
+        noise: the standard deviation in mV, one number or ``[neurons]``, of a current of independent random numbers
+            with a mean of 0, one for each neuron and step. Each is made from 32 random bits, nearly normal, and at most
+            5.7 standard deviations from 0.
         poisson: random input, of one source or several.
-        spikes: spikes that are given: a neuron spikes in these steps besides its own ones, also while it is refractory.
-            One with a threshold that it does not reach is a source.
-        stdp: how weights change, which are float32 or float64 then; `SimulationOutput.weights` are those after the last
-            step. The kernel sorts the synapses by receiver in each call, 12 bytes each: let it have thousands of steps.
+        spikes: given spikes: a neuron spikes in these steps in addition to its own spikes, even while it is refractory.
+            A neuron whose threshold is out of reach is a mere source.
+        stdp: how weights change, which must be float32 or float64; `SimulationOutput.weights` are those after the last
+            step. The kernel sorts the synapses by receiver in each call, 12 bytes each, so give a call thousands of
+            steps.
         modulation: the third factor, by which all changes of weights are multiplied: one number, or ``[steps]``. With
             `STDP.eligibility` :math:`k`, what pairs change is the eligibility of a synapse,
             :math:`e = k e' + \Delta`, and in each step its weight changes by the modulation times :math:`e`.
         short_term: how much of a weight each spike sends.
-        record: which potentials, conductances and weights are `SimulationOutput.recorded`, and how often.
+        record: which potentials, currents or conductances, and weights are `SimulationOutput.recorded`, and how often.
         capacity: how many spikes of a step are listed, those of the lowest ids; their number is counted in any case.
         implementation: None chooses automatically; "reference" forces the jnp reference; "cpu" forces the compiled
             kernel or raises.
@@ -191,18 +192,19 @@ def simulation_state(
     eligibility: bool = False,
     short_term: bool = False,
 ) -> SimulationState:
-    """The state before the first step of `simulate`: at rest, and nothing on its way.
+    """The state before the first step of `simulate`: at rest, with no spikes under way.
 
     Args:
         neurons: their constants.
         synapses: that connect them; the state holds the spikes of as many steps as their longest delay.
         v: initial membrane potentials in mV; None for the resting potential. Those of `Cells` are as their models say.
-        stdp: whether it holds the traces of spike-timing-dependent plasticity, of no spikes so far.
-        eligibility: whether it holds that of all synapses, 0 so far, for `STDP.eligibility`.
+        stdp: whether it holds the traces of spike-timing-dependent plasticity, which start at 0.
+        eligibility: whether it holds the eligibility of all synapses, which starts at 0, for `STDP.eligibility`.
         short_term: whether it holds the state of short-term plasticity: all is available, and none in use.
 
     Raises:
-        ValueError: if the constants or potentials are of another number of neurons, or a number is none.
+        ValueError: if an argument has the wrong type, the constants or potentials are for another number of neurons, or
+            `v` is not floating-point, or given with `Cells`.
 
     Example:
         >>> import jax, jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Neurons of several models in one simulation, a user's own among them, whose steps are in `jax.numpy`."""
+"""Neurons of several models in one simulation, including users' own, whose steps are in `jax.numpy`."""
 
 import functools
 from collections.abc import Iterator
@@ -98,7 +98,7 @@ class Cells:
 def _step(
     model: Model, params: Params, state: State, arrived: Array, current: Array, given: Array | None
 ) -> tuple[State, Array]:
-    """A step of a user's own model, whose inputs are ``[1, neurons]``, with one receptor."""
+    """A step of a user's own model, whose inputs are ``[1, neurons]``, or ``[receptors, 1, neurons]`` with several."""
     inputs = arrived.at[0].add(current)[:, None]
     membrane, threshold, after = model.advance(params, state, inputs[0] if inputs.shape[0] == 1 else inputs)
     spikes = (membrane > align(threshold, membrane))[0]
@@ -120,10 +120,10 @@ class LIFConstants(NamedTuple):
 
 
 def constants_of(neurons: SynapticLIF, count: int, dtype: DTypeLike) -> LIFConstants:
-    """Those of so many neurons.
+    """The constants of so many neurons.
 
-    A membrane relative to rest is in steps that are small beside its distance to it, however short a step of time is,
-    and at rest it does not move.
+    Relative to rest, the steps of a membrane are small compared with its distance to rest, however short a time step
+    is, and at rest it does not move.
     """
 
     def of(name: str) -> Array:

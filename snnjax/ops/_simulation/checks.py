@@ -112,7 +112,7 @@ def traced_faults(
     poisson: Sequence[PoissonInput],
     stdp: Unchecked,
 ) -> list[Array]:
-    """Whether traced arguments are out of range, which no error can say: a boolean for each."""
+    """Whether traced arguments are out of range, about which no error can be raised: a boolean for each."""
     added = (each for _, each in _conductances(neurons, synapses, poisson, stdp) if concrete(each) is None)
     return [jnp.any(each < 0) for each in added]
 
@@ -207,7 +207,7 @@ def _check_spikes(spikes: Unchecked, num_neurons: int, dt: float) -> None:
 def check_record(
     neurons: SynapticLIF | Cells, synapses: DelayedSynapses, record: Unchecked, stdp: Unchecked
 ) -> None:
-    """Check ids of neurons and synapses; what is recorded of a traced one that is none is not a number."""
+    """Check ids of neurons and synapses; for a traced id out of range, NaN is recorded."""
     if record is None:
         return
     if not isinstance(record, Record):
@@ -224,7 +224,7 @@ def check_record(
 
 
 def _check_held(name: str, rule: Unchecked, field: str, held: Unchecked, kind: type) -> bool:
-    """Check that a state has what a rule carries, and nothing without one; whether it has."""
+    """Check that a state has what a rule carries, and nothing without a rule; return whether there is a rule."""
     if not isinstance(held, NoneType if rule is None else kind):
         expected = f"be None without `{name}`" if rule is None else f"be given with `{name}`"
         hint = f"Call simulation_state with {name}={rule is not None}"

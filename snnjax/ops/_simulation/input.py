@@ -1,4 +1,4 @@
-"""What simulations receive besides the spikes of their own neurons: random events, and spikes that are given."""
+"""What simulations receive besides the spikes of their own neurons: random events and given spikes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -63,23 +63,24 @@ class PoissonInput:
         receptor: int = 0,
         peak: float | None = None,
     ) -> "PoissonInput":
-        """Make the input of rates, which may change in time.
+        """Make the input from rates, which may change over time.
 
-        A source with a weight of 0 for whole populations costs nothing in them.
+        Where the weight of a source is 0 for whole populations, it costs nothing there.
 
         Args:
-            rate: events per second (Hz), one number or ``[neurons]``: the sum over all processes of a neuron. Or for
-                each step of a call ``[steps, neurons]`` or ``[steps, 1]``. The table of the counts takes
-                some 10 numbers for each.
-            weight: what an event adds, as the weight of a synapse; one number or ``[neurons]``.
+            rate: events per second (Hz), one number or ``[neurons]``: the sum over all processes of a neuron. Or one
+                rate for each step of a call, ``[steps, neurons]`` or ``[steps, 1]``. The table of counts takes about 10
+                numbers for each rate.
+            weight: what an event adds, like the weight of a synapse; one number or ``[neurons]``.
             dt: length of a step in ms.
             receptor: which receptor receives it.
-            peak: the highest rate in Hz, for rates that are traced: their probabilities have the precision of float32,
-                and where one is out of range, the potentials are NaN.
+            peak: the highest rate in Hz, for traced rates: their probabilities have the precision of float32, and if
+                one is out of range, the potentials are NaN.
 
         Raises:
             ValueError: if a rate is negative, or so low above 0 that random words of 32 bits would never yield an
-                event, there are more than 500 events a step, a rate is traced without its peak, or a number is none.
+                event, there are more than 500 events a step, a rate is traced without a peak, or a number is not
+                finite.
         """
         op = "PoissonInput.of"
         receptor = check_integer(op, "receptor", receptor, 0)
@@ -144,7 +145,7 @@ def _traced_limits(mean: Array, levels: int) -> Array:
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class SpikeTrains:
-    """Spikes by time: those that neurons are given, or that a simulation has recorded.
+    """Spikes by time: those given to neurons, or those that a simulation has listed.
 
     Example:
         >>> from snnjax.circuits import SpikeTrains
@@ -164,10 +165,10 @@ class SpikeTrains:
     @classmethod
     @explained
     def of(cls, times: Unchecked, ids: Unchecked = None, *, dt: float) -> "SpikeTrains":
-        """Sort spikes, which are known.
+        """Sort spikes with known times.
 
         Args:
-            times: in ms from the beginning of the first step, rounded to the end of a step: at least one step.
+            times: in ms from the beginning of the first step, rounded to the end of a step; the least is one step.
             ids: the neuron of each; None if `times` are lists, one for each neuron.
             dt: length of a step in ms.
 
@@ -203,12 +204,12 @@ class SpikeTrains:
         """The spikes that a simulation has listed.
 
         Args:
-            spikes: `SimulationOutput.spikes`, of a known value.
+            spikes: `SimulationOutput.spikes`, with known values.
             dt: length of a step in ms.
-            first: how many steps there were before: `SimulationState.step` of the state that the call was given.
+            first: the number of steps before these: `SimulationState.step` of the state that the call was given.
 
         Raises:
-            ValueError: if spikes were dropped, or they are not those of one network.
+            ValueError: if spikes were dropped, are traced, or belong to several networks.
         """
         op = "SpikeTrains.listed"
         ids, dropped = concrete(spikes.ids), concrete(spikes.num_dropped)

@@ -1,4 +1,4 @@
-"""What `simulate` takes and yields: constants of neurons, the state, what is recorded and the result."""
+"""What `simulate` takes and returns: constants of neurons, the state, what is recorded and the result."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -69,7 +69,7 @@ class SynapticLIF:
     def relative(self, dtype: DTypeLike) -> "SynapticLIF":
         """The same, in a dtype, with potentials relative to rest.
 
-        A membrane is so in steps that are small beside its distance to rest, however short a step of time is, and at
+        Then the steps of a membrane are small compared with its distance to rest, however short a time step is, and at
         rest it does not move.
         """
         own = jax.tree.map(lambda leaf: leaf if leaf.dtype == jnp.int32 else leaf.astype(dtype), self)
@@ -85,7 +85,7 @@ class SimulationState(NamedTuple):
     remaining: Int[Array, " neurons"] | None  # int32, steps until the neuron is free again
     # A bit for each neuron that spiked in the last steps, whose spikes are under way; the earliest step first.
     sent: UInt8[Array, "max_delay bytes"]
-    step: Int[Array, ""]  # int32, how many steps there were: the random numbers of a step depend on it
+    step: Int[Array, ""]  # int32, the number of steps so far: the random numbers of a step depend on it
     # Of spike-timing-dependent plasticity; `before` is ``[max_delay, neurons]``, as the spikes of these steps found it.
     traces: STDPTraces | None = None
     short_term: ShortTermState | None = None
@@ -127,18 +127,19 @@ class Record:
         received: bool = False,
         synapses: Unchecked = None,
     ) -> "Record":
-        """Make it.
+        """Choose what is recorded.
 
         Args:
-            neurons: ids, each of which is a column.
-            means: slices, `circuits.Populations.slices` for instance, or ids, each of whose means is a column, too.
-            every: so many steps everything is recorded, behind the last of them.
-            received: whether the currents or conductances are, besides the potentials.
+            neurons: ids, with a column for each.
+            means: slices, such as those of `circuits.Populations.slices`, or lists of ids, with a column for the mean
+                of each.
+            every: the number of steps from one sample to the next; a sample is taken after the last of them.
+            received: whether currents or conductances are recorded besides the potentials; not with `Cells`.
             synapses: numbers of plastic synapses whose weights are recorded; `DelayedSynapses.sources` and `targets`
                 say which ones these are.
 
         Raises:
-            ValueError: if `every` is not an integer of at least 1, ids are no integers, or a mean is of nobody.
+            ValueError: if `every` is not an integer of at least 1, ids are not integers, or a mean is over no neurons.
         """
         op = "Record.of"
         every = check_integer(op, "every", every, 1)
@@ -197,7 +198,7 @@ class Recording(NamedTuple):
 
 
 class SimulationOutput(NamedTuple):
-    """What `simulate` yields besides the state."""
+    """What `simulate` returns besides the state."""
 
     # Of each step, ``[steps]``: `num_spikes` is always the true number, lists hold at most `capacity` ids.
     spikes: SparseSpikes
@@ -208,7 +209,7 @@ class SimulationOutput(NamedTuple):
 
 
 def constants(values: np.ndarray) -> Array:
-    """Numbers as an array, float32, or float64 where 64 bits are enabled: `simulate` takes its own dtype of them."""
+    """Numbers as an array, float32, or float64 where 64 bits are enabled: `simulate` converts them to its own dtype."""
     return jnp.asarray(values, jax.dtypes.canonicalize_dtype(np.float64))
 
 

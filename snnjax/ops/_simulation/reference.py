@@ -1,4 +1,4 @@
-"""The jnp reference of `simulate`, a scan; cells of a user's own share it."""
+"""The jnp reference of `simulate`, a scan, which users' own cells share."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -160,7 +160,7 @@ def bits_of(spikes: Array) -> Array:
 
 
 class Engine(NamedTuple):
-    """What differs between the reference and cells of a user's own."""
+    """What differs between the reference and users' own cells."""
 
     # (cells, what arrives [receptors, neurons], current, given spikes) -> cells after the step, which spike
     step: Callable[[Any, Array, Array | None, Array | None], tuple[Any, Array]]
@@ -184,7 +184,7 @@ def reference(operands: Operands, static: Static) -> Results:
 
 
 def scanned(operands: Operands, static: Static, cells: State, engine: Engine) -> tuple[State, Results]:
-    """The cells after all steps, and the results but for theirs."""
+    """The cells after all steps, and the other results."""
     receptors, neurons = operands.received.shape
     stored = operands.words, operands.weights, operands.segments, operands.ends
     synapses = DelayedSynapses(*stored, receptors * neurons, operands.sent.shape[0])
@@ -229,7 +229,7 @@ def scanned(operands: Operands, static: Static, cells: State, engine: Engine) ->
 def _seen(
     operands: Operands, static: Static, cells: State, engine: Engine, stdp: StdpResults | None
 ) -> Seen | None:
-    """What is recorded in a step; of an id that is none, not a number. All of it is that of the first block."""
+    """What is recorded in a step, NaN for an id out of range. The first block holds all of it."""
     of = operands.recorded
     if of is None:
         return None
@@ -261,7 +261,7 @@ def tree_of_results(operands: Operands, static: Static) -> PyTree:
 
 
 def _plastic(operands: Operands) -> tuple[StdpResults | None, ShortTermResults | None]:
-    """What of both kinds of plasticity changes, before the first step."""
+    """What both kinds of plasticity change, before the first step."""
     stdp, short = operands.stdp, operands.short_term
     return (
         None if stdp is None else StdpResults(operands.weights, stdp.before, stdp.after, stdp.eligibility),

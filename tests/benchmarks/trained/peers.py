@@ -30,13 +30,13 @@ OURS = "snnjax"
 HEAD = """
 ## The same network in other libraries
 
-N-MNIST by 2312 - 512 - 256 - 10 neurons, dense layers, 30 epochs in batches of 32 without augmentation, the last
-epoch: mean and standard deviation over {folds} folds, each of which tests on a tenth of the 1,100 recordings. Each
-library has the neurons, loss and optimiser of its tutorial, and snnjax those of its task. Only a learning rate for each
-was chosen, with seeds 0 and 1 on 199 recordings of the usual training part, which were not trained on for that; folds
-test on these as well. The time is the least over the folds, of all threads, with compiling, on {cpus} virtual CPUs
-that other programs used as well ({kernels}). snnTorch has one thread, which takes the least of it there. Made by
-`python -m tests.benchmarks.trained.peers`.
+N-MNIST with 2312 - 512 - 256 - 10 neurons in dense layers, after the last of 30 epochs in batches of 32, without
+augmentation: mean and standard deviation over {folds} folds, each of which tests on a tenth of the 1,100 recordings.
+Each library has the neurons, loss and optimiser of its tutorial, and snnjax those of its task. Only the learning rate
+of each was chosen, with seeds 0 and 1 on 199 recordings of the usual training part, held out from training for that
+purpose; folds test on these as well. The time is the least over the folds, for all threads and including compilation,
+on {cpus} virtual CPUs that other programs used as well ({kernels}). snnTorch runs on one thread, with which it takes
+the least CPU time there. Made by `python -m tests.benchmarks.trained.peers`.
 
 | library | test accuracy | CPU time of training | times ours |
 | --- | --- | --- | --- |
