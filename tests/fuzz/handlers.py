@@ -45,6 +45,12 @@ from tests.ops.lif_network.random_networks import arguments, random_form, runner
 FORGET = 300  # examples after which compiled programs are dropped, for memory
 # What a handler says when it refuses; anything else is a mistake of its own.
 REFUSALS = ("INVALID_ARGUMENT", "RESOURCE_EXHAUSTED")
+# And of numbers, in arrays that are right: random ends of projections say some number of synapses, and random receptors
+# are none.
+OF_RANDOM_VALUES = (
+    "INVALID_ARGUMENT: connect: `words` must be as many as `ends` says, got ",
+    "INVALID_ARGUMENT: simulate: `poisson.receptor` must be below 2, got ",
+)
 
 
 def valid_calls(num_networks: int) -> list[calls.Call]:
@@ -214,7 +220,7 @@ class Fuzz:
                 counted["calls of handlers"] += 1
                 results = calls.results_of(run, call, rng, lambda: kind if rng.random() < 0.7 else "plain")
                 assert not any(values.is_unwritten(result) for result in results)
-        except jax.errors.JaxRuntimeError as error:
-            if not mistakes or not str(error).startswith(REFUSALS):
+        except (jax.errors.JaxRuntimeError, ValueError) as error:  # of numbers, when the call runs
+            if not str(error).startswith(REFUSALS if mistakes else OF_RANDOM_VALUES):
                 raise
             counted["refused"] += 1

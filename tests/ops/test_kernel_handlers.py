@@ -16,7 +16,7 @@ from snnjax._neuron_table import RESETS, SURROGATES
 from snnjax._schema import PRODUCTS, TABLES
 from snnjax._targets import TARGETS
 from tests.fuzz.calls import Array, Call, calls_of, execute
-from tests.fuzz.handlers import pools_and_norms, simulations, single_ops
+from tests.fuzz.handlers import OF_RANDOM_VALUES, pools_and_norms, simulations, single_ops
 from tests.ops.common import with_gradient
 from tests.ops.kernel_checks import needs_kernels
 from tests.ops.lif_network.random_networks import Form, arguments, runner
@@ -210,13 +210,6 @@ def test_number_of_no_switch_is_refused(name: str, known: tuple[str, ...]) -> No
     for call, wrong in itertools.product(calls, (-1, len(known))):
         said = refusal(with_attributes(call, **{name: np.full_like(call.attributes[name], wrong)}))
         assert f": `{name}` must hold numbers below {len(known)}, got {wrong}. " in said
-
-
-# Random ends of projections say some number of synapses, and random numbers name receptors that there are not.
-OF_RANDOM_VALUES = (
-    "INVALID_ARGUMENT: connect: `words` must be as many as `ends` says, got ",
-    "INVALID_ARGUMENT: simulate: `poisson.receptor` must be below 2, got ",
-)
 
 
 def test_arrays_are_found_by_name() -> None:

@@ -448,9 +448,7 @@ void Block::recordWeights(Index sample, Index t) {
   const auto [first, end] = shared_.synapses.rangeOf(number_);
   for (Index k = 0; k < watched; ++k) {
     const Index synapse = shared_.from.recorded.synapses.at<std::int32_t>(group)[k];
-    const bool exists = synapse >= 0 && synapse < shared_.synapses.count;
-    if (!exists && number_ == 0) row[k] = std::nanf("");
-    if (!exists || synapse < first || synapse >= end) continue;
+    if (synapse < first || synapse >= end) continue;
     stdp_->update(t, synapse);
     row[k] = shared_.to.stdp.weights.at<float>(group)[synapse];
   }
