@@ -147,11 +147,11 @@ void memoryOutlivesStaticObjects() {
 
 int main() {
   std::atexit(memoryOutlivesStaticObjects);
+  onlyLargeResultsAskForHugePages();  // before the heap has memory that others have wished for
   blocksAreGivenBackWithoutAllocating();
   theBlockUsedLastComesFirst();
   noBlockHasTwoOwners();
   manyThreadsShareTheBlocks();
   absurdCountsAreOutOfMemory();
-  onlyLargeResultsAskForHugePages();
   return check::failures;
 }
