@@ -178,7 +178,7 @@ def simulate(
     return _yielded(_run(operands, static, implementation), operands, static, rest, state)
 
 
-def _as_tuple(poisson: Unchecked) -> tuple[PoissonInput, ...]:
+def _as_tuple(poisson: Unchecked) -> tuple[Any, ...]:
     return tuple(poisson) if isinstance(poisson, list | tuple) else (poisson,)
 
 
