@@ -92,16 +92,6 @@ struct Sparse {
   }
 };
 
-// Weights for the dense form.
-struct Dense {
-  DenseConvolution form;
-  Borrowed<float> packed;
-
-  Dense(const DenseConvolution& of, const Numbers& weights) : form(of), packed(of.size()) {
-    form.pack(weights, packed.data());
-  }
-};
-
 // Calls work(row, worker) for all rows.
 template <typename Work>
 void eachRow(Index rows, const Threads& threads, Work work) {
@@ -249,16 +239,15 @@ void convolve(const ListedRows& spikes, Rows<const float> in_place, const Convol
   const Index outputs = shape.numOutputs();
   const Sparse sparse(shape, weights);
   const auto isDense = [&](Index count) { return isAbove(kDenseProducts, count, spikes.width()); };
-  std::unique_ptr<Dense> dense;
+  std::unique_ptr<ImageConvolution> dense;
   if (isDense(longest(spikes)) && DenseConvolution::takes(shape)) {
-    dense = std::make_unique<Dense>(DenseConvolution(shape), weights);
+    dense = std::make_unique<ImageConvolution>(shape, DenseConvolution::placesOf(shape), weights);
   }
   const Threads own_threads = threadsFor(costOf(spikes.entries(), spikes.rows(), shape), threads);
   eachRow(spikes.rows(), own_threads, [&](Index r, Worker& own) {
     const Target target(out, r * outputs, outputs, own.out);
     const bool done = dense != nullptr && isDense(spikes.count(r)) &&
-                      dense->form.multiply(own.expand(spikes, in_place, r), dense->packed.data(), 0, outputs,
-                                           target.data(), own.scratch);
+                      dense->multiply(own.expand(spikes, in_place, r), target.data(), own.transposed.dense);
     if (!done) {  // or a product of 0 with a number that is not finite may have entered the sums
       std::fill_n(target.data(), outputs, 0.0F);
       sparse.patches.add(spikes.row(r), sparse.packed.data(), target.data());
