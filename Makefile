@@ -72,13 +72,16 @@ kernels: build/release  ## compile the CPU kernels and the IPU Model (the first 
 kernels-asan: build/asan  # with the address and the undefined-behaviour sanitizer, in build/asan/
 kernels-tsan: build/tsan  # with the thread sanitizer, in build/tsan/
 
+# `make --dry-run` runs what is marked by +, which hands its jobs on; there it does nothing.
+DRY := $(if $(findstring n,$(firstword -$(MAKEFLAGS))),: )
+
 PRESETS := release asan tsan ipu-model-asan ipu-model-tsan aarch64 macos windows
 .PHONY: $(PRESETS:%=build/%)
 $(PRESETS:%=build/%): .venv/ready
 	$(BIN)/cmake -S xla_ext --preset $(@F) -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja \
 		-DPython_EXECUTABLE=$(abspath $(BIN))/python
 	@echo "Compiling what changed; all of build/release takes about 4 minutes on 2 cores, the CPU kernels one."
-	+$(BIN)/cmake --build $@$(if $(ONLY), --target $(ONLY))
+	+$(DRY)$(BIN)/cmake --build $@$(if $(ONLY), --target $(ONLY))
 
 .PHONY: ipu-model ipu-model-asan ipu-model-tsan calibrate
 ipu-model: build/release  ## test the IPU Model, its codelets and its builders, and the CPU kernels on their own
