@@ -12,17 +12,19 @@ XLA_FLAGS = (
 
 
 def reuse_contexts(uses: int = 16) -> None:
-    """Let so many programs share an MLIR context: loading its dialects takes longer than lowering a small program.
+    """Let JAX lower so many programs in one MLIR context: loading its dialects takes longer than a small program.
 
     What a program adds to a context stays there until it is freed, so each serves for a while, and one thread only.
     """
     from jax._src.interpreters import mlir  # the flags are read before JAX is imported
 
-    new, kept = mlir.make_ir_context, threading.local()
+    original, kept = mlir.ModuleContext.__init__, threading.local()
 
-    def context():
-        if not getattr(kept, "contexts", None):
-            kept.contexts = [new()] * uses
-        return kept.contexts.pop()
+    def begin(self, *, context=None, **given):
+        if context is None:
+            if not getattr(kept, "contexts", None):
+                kept.contexts = [mlir.make_ir_context()] * uses
+            context = kept.contexts.pop()
+        original(self, context=context, **given)
 
-    mlir.make_ir_context = context
+    mlir.ModuleContext.__init__ = begin
