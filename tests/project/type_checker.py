@@ -18,6 +18,7 @@ from jax import export
 _lengths = FrozenDict({int: int | type(export.symbolic_shape("a")[0])})
 # The numeric tower lets an int stand where a float is annotated, as Python itself does.
 _beartype = beartype(conf=BeartypeConf(is_pep484_tower=True, hint_overrides=_lengths))
+_checked: dict[tuple[str, str, tuple[Any, ...]], Callable[..., Any]] = {}
 
 
 def check(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -26,4 +27,14 @@ def check(function: Callable[..., Any]) -> Callable[..., Any]:
     # call.
     arguments_only = function.__annotations__.get("return") is Any
     constructor = function.__name__ == "__init__"
-    return function if arguments_only or constructor else _beartype(function)
+    if arguments_only or constructor:
+        return function
+    # What jaxtyping passes has annotations and no body. An inner function is defined at each call of the outer one, and
+    # writing its checks again takes about a millisecond.
+    key = (function.__module__, function.__qualname__, tuple(function.__annotations__.items()))
+    try:
+        return _checked[key]
+    except KeyError:
+        return _checked.setdefault(key, _beartype(function))
+    except TypeError:  # an annotation that has no hash
+        return _beartype(function)

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.experimental.compilation_cache import compilation_cache
 from safetensors.numpy import load_file
 
 import snnjax
@@ -34,15 +35,18 @@ CLOCK = ("seconds", "events_per_second")
 def _compiled_programs_are_kept(tmp_path_factory):
     """Each call of `fit` compiles its steps; those of equal settings are equal programs."""
     options = {
+        "jax_enable_compilation_cache": True,
         "jax_compilation_cache_dir": str(tmp_path_factory.mktemp("compiled")),
         "jax_persistent_cache_min_compile_time_secs": 0.5,
     }
     before = {name: getattr(jax.config, name) for name in options}
     for name, value in options.items():
         jax.config.update(name, value)
+    compilation_cache.reset_cache()  # JAX has noted that there is none
     yield
     for name, value in before.items():
         jax.config.update(name, value)
+    compilation_cache.reset_cache()
 
 
 @pytest.fixture(scope="module")
