@@ -266,9 +266,6 @@ clean:  ## remove the environment, the compiled kernels, caches and out/
 	rm -rf .venv out build dist snnjax/_cpu_kernels.so .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# uv takes less than half the time of pip, which follows where only its settings say where packages come from.
-ENVIRONMENT := pip install --quiet --upgrade --config-settings=wheel.cmake=false --editable '.[test]'
-
 # Written last, so that an interrupted install is done again; and again whenever pyproject.toml changes. Without the CPU
 # kernels, which are compiled in build/release, where all that is built of them shares their objects.
 .venv/ready: pyproject.toml
@@ -276,8 +273,7 @@ ENVIRONMENT := pip install --quiet --upgrade --config-settings=wheel.cmake=false
 		{ echo "snnjax needs Python 3.11 or newer, $(PYTHON) is older. Try: make PYTHON=python3.12"; exit 1; }
 	@echo "Setting up .venv: installing packages takes some minutes and shows no progress."
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv $(ENVIRONMENT) --python $(BIN)/python || $(BIN)/python -m $(ENVIRONMENT) --no-compile
+	$(BIN)/python -m pip install --quiet --upgrade --no-compile --config-settings=wheel.cmake=false --editable '.[test]'
 	@touch $@
 
 # Writes the packages of an extra to a file.
