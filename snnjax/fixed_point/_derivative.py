@@ -8,10 +8,11 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
+from snnjax._types import steps_within
 from snnjax.fixed_point._chips import FixedPoint
 from snnjax.fixed_point._network import IntegerLayer, LayerState
 from snnjax.fixed_point._route import drive_of
-from snnjax.fixed_point._run import Arriving, Start, Steps, delivered, scan_neurons
+from snnjax.fixed_point._run import Steps, delivered, run_layer
 from snnjax.fixed_point._step import beside
 from snnjax.surrogates import Surrogate
 
@@ -35,47 +36,29 @@ class Real(NamedTuple):
     synapse_decay: Float[Array, "synapses neurons"]
 
 
-def train_layer(
-    chip: FixedPoint,
-    rule: SpikeRule | None,
-    held: tuple[IntegerLayer, Real],
-    state: LayerState,
-    spikes: Float[Array, "time batch inputs"],
-    valid: Array | None,
-) -> tuple[Steps, LayerState]:
-    """`run_layer` with a derivative: the same integers, of which spikes and membranes are float32."""
-    layer, real = held
-    spikes, late = delivered(state.arriving, spikes, valid)
-    arriving = Arriving(spikes, drive_of(real.weights, layer.shift, spikes, layer.route), valid)
-    start = state.membranes, state.fired
-    steps, (membranes, fired) = cast(_Found, _layer((chip, rule), real, arriving, (layer, start)))
-    return steps, LayerState(membranes, late, fired)
-
-
 _Static = tuple[FixedPoint, SpikeRule | None]
-_Held = tuple[IntegerLayer, Start]
-_Found = tuple[Steps, Start]
+_Held = tuple[IntegerLayer, LayerState, Array | None]
+_Found = tuple[Steps, LayerState]
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
-def _layer(static: _Static, real: Real, arriving: Arriving, held: _Held) -> _Found:
+def train_layer(static: _Static, real: Real, spikes: Array, held: _Held) -> _Found:
+    """`run_layer` with a derivative; what is `held` are a layer, its state and the lengths of sequences."""
     del real
-    layer, start = held
-    end, steps = scan_neurons(static[0], layer, start, arriving)
-    as_floats = steps.spikes.astype(jnp.float32), steps.v.astype(jnp.float32)
-    return Steps(*as_floats, steps.current), end
+    layer, state, lengths = held
+    return run_layer(static[0], layer, state, spikes, lengths)
 
 
-def _forward(static: _Static, real: Real, arriving: Arriving, held: _Held) -> tuple[_Found, "_Saved"]:
-    found = cast(_Found, _layer(static, real, arriving, held))
-    return found, _Saved(real, arriving.valid, held, found[0])
+def _forward(static: _Static, real: Real, spikes: Array, held: _Held) -> tuple[_Found, "_Saved"]:
+    found = cast(_Found, train_layer(static, real, spikes, held))
+    return found, _Saved(real, spikes, held, found[0])
 
 
 class _Saved(NamedTuple):
     """What the backward pass reads."""
 
     real: Real
-    valid: Array | None
+    spikes: Array
     held: _Held
     steps: Steps
 
@@ -99,7 +82,7 @@ class _Step(NamedTuple):
     inside: Array | None  # [batch] whether the sequence has not ended
 
 
-def _backward(static: _Static, saved: _Saved, cotangents: _Found) -> tuple[Real, Arriving, None]:
+def _backward(static: _Static, saved: _Saved, cotangents: _Found) -> tuple[Real, Array | None, None]:
     r"""The derivative of the steps of the real neurons.
 
     With membrane :math:`m`, such a step is
@@ -111,24 +94,39 @@ def _backward(static: _Static, saved: _Saved, cotangents: _Found) -> tuple[Real,
 
     Gradients do not pass through the state before the first step.
     """
-    (_, rule), (real, valid, (layer, (start, fired)), steps), (given, _) = static, saved, cotangents
-    wide = beside(real)
+    rule, (real, spikes, (layer, state, lengths), steps), given = static[1], saved, cotangents[0]
+    wide, start = beside(real), state.membranes
     before = jnp.concatenate([start.v[None].astype(jnp.float32), steps.v[:-1]])
-    membrane = wide.decay[None] * before + jnp.sum(steps.current.astype(jnp.float32), 1) + wide.bias[None]
+    membrane = wide.decay[None] * before + jnp.sum(steps.current, 1) + wide.bias[None]
     slope = jnp.zeros_like(membrane)
     if rule is not None:
         slope = rule.surrogate.derivative(membrane / wide.unit[None] - wide.threshold[None])
     none = _Cotangents(*(jnp.zeros(own.shape, jnp.float32) for own in (start.v, start.current, start.v)))
-    xs = _Step(given.spikes, given.v, membrane, steps.spikes, slope, valid)
+    inside = steps_within(len(membrane), lengths)
+    xs = _Step(given.spikes, given.v, membrane, steps.spikes, slope, inside)
     back = functools.partial(_step_back, static, (layer, real))
     _, (drive, of_m, of_threshold) = jax.lax.scan(back, none, xs, reverse=True)
     recurrent = None
-    if fired is not None:
-        sent = jnp.concatenate([fired[None], steps.spikes[:-1]])
+    if state.fired is not None:
+        sent = jnp.concatenate([state.fired[None], steps.spikes[:-1]])
         recurrent = jnp.einsum("tbm,tkbn->kmn", sent, drive) * _power(layer.recurrent_shift)
-    zeros = jax.tree.map(jnp.zeros_like, real)
-    found = zeros._replace(recurrent=recurrent, threshold=of_threshold.sum((0, 1)), bias=of_m.sum((0, 1)))
-    return found, Arriving(None, drive, None), None  # type: ignore[arg-type]
+    weights, g_spikes = _to_sources(layer, state, real.weights, spikes, drive)
+    sums = {"threshold": of_threshold.sum((0, 1)), "bias": of_m.sum((0, 1))}
+    found = jax.tree.map(jnp.zeros_like, real)._replace(weights=weights, recurrent=recurrent, **sums)
+    return found, g_spikes, None
+
+
+def _to_sources(
+    layer: IntegerLayer, state: LayerState, weights: Array, spikes: Array, g_drive: Array
+) -> tuple[Array, Array | None]:
+    """The cotangents of weights and spikes; of whole numbers there is none."""
+
+    def drive(weights: Array, spikes: Array) -> Array:
+        return drive_of(weights, layer.shift, delivered(state.arriving, spikes), layer.route)
+
+    _, pull = jax.vjp(drive, weights, spikes.astype(jnp.float32))
+    g_weights, g_spikes = pull(g_drive)
+    return g_weights, g_spikes if spikes.dtype == jnp.float32 else None
 
 
 def _step_back(
@@ -177,4 +175,4 @@ def _power(shift: ArrayLike) -> Array:
     return (1 << jnp.asarray(shift, jnp.int32)).astype(jnp.float32)
 
 
-_layer.defvjp(_forward, _backward)
+train_layer.defvjp(_forward, _backward)
