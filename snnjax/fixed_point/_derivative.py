@@ -12,7 +12,7 @@ from snnjax._types import steps_within
 from snnjax.fixed_point._chips import FixedPoint
 from snnjax.fixed_point._network import IntegerLayer, LayerState
 from snnjax.fixed_point._route import drive_of
-from snnjax.fixed_point._run import Steps, delivered, run_layer
+from snnjax.fixed_point._run import Steps, a_step_later, delivered, run_layer
 from snnjax.fixed_point._step import beside
 from snnjax.surrogates import Surrogate
 
@@ -96,7 +96,7 @@ def _backward(static: _Static, saved: _Saved, cotangents: _Found) -> tuple[Real,
     """
     rule, (real, spikes, (layer, state, lengths), steps), given = static[1], saved, cotangents[0]
     wide, start = beside(real), state.membranes
-    before = jnp.concatenate([start.v[None].astype(jnp.float32), steps.v[:-1]])
+    before = a_step_later(start.v.astype(jnp.float32), steps.v)
     membrane = wide.decay[None] * before + jnp.sum(steps.current, 1) + wide.bias[None]
     slope = jnp.zeros_like(membrane)
     if rule is not None:
@@ -108,7 +108,7 @@ def _backward(static: _Static, saved: _Saved, cotangents: _Found) -> tuple[Real,
     _, (drive, of_m, of_threshold) = jax.lax.scan(back, none, xs, reverse=True)
     recurrent = None
     if state.fired is not None:
-        sent = jnp.concatenate([state.fired[None], steps.spikes[:-1]])
+        sent = a_step_later(state.fired, steps.spikes)
         recurrent = jnp.einsum("tbm,tkbn->kmn", sent, drive) * _power(layer.recurrent_shift)
     weights, g_spikes = _to_sources(layer, state, real.weights, spikes, drive)
     sums = {"threshold": of_threshold.sum((0, 1)), "bias": of_m.sum((0, 1))}

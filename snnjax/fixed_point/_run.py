@@ -40,6 +40,8 @@ def run_layer(
     state: LayerState,
     spikes: Array,
     lengths: Int32[Array, " batch"] | None,
+    *,
+    implementation: str | None = None,
 ) -> tuple[Steps, LayerState]:
     """All steps of a layer; its state stays after the end of a sequence, and spikes there are 0."""
     operands = _operands(layer, state, spikes, lengths)
@@ -56,6 +58,7 @@ def run_layer(
         chip,
         results=Results(*seen, *last),
         droppable=Results(True, True, True, False, False, False),
+        implementation=implementation,
     )
     return Steps(*found[:4]), LayerState(
         Membranes(found.v, found.current),
@@ -65,18 +68,18 @@ def run_layer(
 
 
 # The batch axes of those operands that have one.
-_BATCH_AXES = {"spikes": 1, "late": 0, "drive": 2, "v": 0, "current": 1, "fired": 0, "lengths": 0}
+_BATCH_AXES = {"spikes": 1, "before": 0, "drive": 2, "v": 0, "current": 1, "fired": 0, "lengths": 0}
 
 
 def _operands(layer: IntegerLayer, state: LayerState, spikes: Array, lengths: Array | None) -> Operands:
     """What the target reads: spikes and weights; the sums behind a convolution."""
-    route, late = layer.route, state.arriving
+    route, before = layer.route, state.arriving
     if route.convolution is not None:
-        drive = drive_of(layer.weights, layer.shift, delivered(late, spikes), route)
-        sent = {"spikes": None, "late": None, "weights": None, "drive": drive}
+        drive = drive_of(layer.weights, layer.shift, delivered(before, spikes), route)
+        sent = {"spikes": None, "before": None, "weights": None, "drive": drive}
     else:
-        late = None if late is None else pooled_on(route, late)
-        sent = {"spikes": pooled_on(route, spikes), "late": late, "weights": layer.weights, "drive": None}
+        before = None if before is None else pooled_on(route, before)
+        sent = {"spikes": pooled_on(route, spikes), "before": before, "weights": layer.weights, "drive": None}
     operands = Operands(
         **sent,
         recurrent=layer.recurrent,
@@ -93,7 +96,12 @@ def _operands(layer: IntegerLayer, state: LayerState, spikes: Array, lengths: Ar
 def delivered(before: Array | None, spikes: Array) -> Float[Array, "time batch inputs"]:
     """The spikes that arrive in each step: those of the step before, where spikes are late."""
     spikes = spikes.astype(jnp.float32)
-    return spikes if before is None else jnp.concatenate([before[None], spikes[:-1]])
+    return spikes if before is None else a_step_later(before, spikes)
+
+
+def a_step_later(before: Array, rows: Array) -> Array:
+    """The row of the step before, in each step."""
+    return jnp.concatenate([before[None], rows])[: rows.shape[0]]
 
 
 def _last(before: Array | None, rows: Array, lengths: Array | None) -> Array | None:
@@ -115,17 +123,17 @@ def _reference(operands: Operands, chip: FixedPoint) -> Results:
     """
     spikes, drive = None, operands.drive
     if drive is None:
-        spikes = delivered(operands.late, operands.spikes)
+        spikes = delivered(operands.before, operands.spikes)
         drive = drive_of(operands.weights, operands.shift, spikes)
     plain = _scan(chip, operands, None, drive)
     if not chip.each_source or spikes is None:
         return plain
     held = jnp.max(jnp.abs(plain.currents), axis=(1, 3), initial=0)
-    before = jnp.max(jnp.abs(operands.current), axis=(0, 2), initial=0)[None].astype(jnp.float32)
-    way = jnp.concatenate([before, held[:-1]]).astype(jnp.int32)
+    before = jnp.max(jnp.abs(operands.current), axis=(0, 2), initial=0).astype(jnp.float32)
+    way = a_step_later(before, held).astype(jnp.int32)
     way += _reach(operands.weights, operands.shift, spikes)
     if operands.recurrent is not None:
-        fired = jnp.concatenate([operands.fired[None], plain.spikes[:-1]])
+        fired = a_step_later(operands.fired, plain.spikes)
         way += _reach(operands.recurrent, operands.recurrent_shift, fired)
     again = functools.partial(_scan, chip, operands, spikes, drive)
     return jax.lax.cond(any_group(way > chip.bounds[1]), again, lambda: plain)

@@ -15,7 +15,8 @@ class Operands(NamedTuple):
     """The operands of ``snnjax_integer_layer``; receptors are the synaptic currents of a neuron."""
 
     spikes: Annotated[Any, arrays("inputs", "steps", "batch", "width", given="optional")]  # whole numbers
-    late: Annotated[Any, arrays("sums", "batch", "width", given="optional")]  # those of the step before
+    # Those of the step before, if all arrive one step later
+    before: Annotated[Any, arrays("sums", "batch", "width", given="optional")]
     weights: Annotated[Any, arrays("int8", "receptors", "width", "neurons", given="with spikes")]
     # The sums that arrive, in place of spikes; float32 that holds integers
     drive: Annotated[Any, arrays("sums", "steps", "receptors", "batch", "neurons", given="without spikes")]

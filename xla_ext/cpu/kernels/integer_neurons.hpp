@@ -153,7 +153,7 @@ inline void write(float* to, Ints x, Index left) {
 inline bool stepIntegers(const IntegerStep& given) {
   const IntegerStep step = given;
   const IntegerArithmetic chip = step.chip;
-  bool has_fired = false;
+  Ints fired{};
   for (Index c = 0; c < step.neurons; c += kLanes) {
     const Index left = step.neurons - c;
     Ints total{};
@@ -176,19 +176,20 @@ inline bool stepIntegers(const IntegerStep& given) {
     Ints v = membrane(chip, load(step.v + c), load(step.decay + c), total, load(step.bias + c));
     const Ints threshold = load(step.threshold + c);
     const Ints fires = chip.inclusive ? v >= threshold : v > threshold;
-    Ints spikes{};
-    if (any(fires)) {
-      has_fired = true;
-      spikes = fires & (chip.max_spikes > 1 ? timesBeyond(chip, v, threshold) : splat(1));
-      v = chip.subtracts ? v - spikes * threshold : v & ~fires;
-      store(step.counts + c, load(step.counts + c) + spikes);
+    Ints spikes = fires & 1;
+    // Few send several spikes, so that this branch is foreseen, unlike one on whether any neuron fires.
+    if (chip.max_spikes > 1 && any(fires & (v - threshold >= threshold))) {
+      spikes = fires & timesBeyond(chip, v, threshold);
     }
+    v = chip.subtracts ? v - spikes * threshold : v & ~fires;
+    store(step.counts + c, load(step.counts + c) + spikes);
+    fired |= fires;
     if (chip.bounded_last) v = clipped(v, chip.low, chip.high);
     store(step.v + c, v);
     write(step.spikes + c, spikes, left);
     if (step.record_v != nullptr) write(step.record_v + c, v, left);
   }
-  return has_fired;
+  return any(fired);
 }
 
 }  // namespace snnjax::SNNJAX_ISA

@@ -4,6 +4,7 @@
 // order of their sources, the neurons themselves last.
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "cpu/call.hpp"
 #include "cpu/kernels.hpp"
@@ -126,6 +127,8 @@ class Pass {
         synapses_(lengths[Axis::kReceptors]),
         width_(from_.spikes ? lengths[Axis::kWidth] : 0),
         stride_(wholeVectors(neurons_)),
+        rows_(from_.spikes.at(group), typeOf(from_.spikes), width_),
+        before_(from_.before.at(group), DenseSource::Type::kFloat32, width_),
         threshold_(padded(constant(from_.threshold), 1, neurons_, std::numeric_limits<std::int32_t>::max())),
         decay_(decays(from_.decay, 1)),
         synapse_decay_(decays(from_.synapse_decay, synapses_)),
@@ -136,7 +139,13 @@ class Pass {
 
   void run(const Threads& threads) const {
     const Index products = steps_ * batch_ * (width_ + kStepProducts * synapses_ * neurons_);
-    threadsFor(products, threads).run(batch_, [&](Index sample, Index) { runSample(sample); });
+    const Threads some = threadsFor(products, threads);
+    std::vector<std::optional<Sample>> of_worker(sizeOf(some.count()));
+    some.run(batch_, [&](Index number, Index worker) {
+      std::optional<Sample>& own = of_worker[sizeOf(worker)];
+      if (!own) own.emplace(*this);
+      runSample(number, *own);
+    });
   }
 
  private:
@@ -158,107 +167,108 @@ class Pass {
     return all.at<float>(group_) + (step * parts * batch_ + sample) * neurons_;
   }
 
-  // The state of a sample: arrays that are read again in each step.
+  // The state of a sample, in whole vectors: arrays that are read again in each step.
   struct Sample {
-    Index number;
+    explicit Sample(const Pass& pass)
+        : v(sizeOf(pass.stride_)),
+          current(sizeOf(pass.synapses_ * pass.stride_)),
+          arriving(current.size()),
+          counts(v.size()),
+          spikes(v.size()),
+          arrived(pass.width_),
+          fired(pass.from_.recurrent ? pass.neurons_ : 0),
+          step{pass.chip_,
+               pass.neurons_,
+               pass.synapses_,
+               pass.stride_,
+               pass.threshold_.data(),
+               pass.decay_.data(),
+               pass.bias_.data(),
+               pass.synapse_decay_.data(),
+               arriving.data(),
+               v.data(),
+               current.data(),
+               counts.data(),
+               spikes.data(),
+               nullptr,
+               {nullptr, 0}} {}
+
     std::vector<std::int32_t> v, current, arriving, counts;
     std::vector<float> spikes;  // of the last step, where they are not a result
     List arrived, fired;
+    IntegerStep step;
   };
 
-  void runSample(Index number) const {
-    const Index all = synapses_ * stride_;
-    Sample own{number,
-               padded(constant(from_.v) + number * neurons_, 1, neurons_),
-               std::vector<std::int32_t>(sizeOf(all)),
-               std::vector<std::int32_t>(sizeOf(all)),
-               std::vector<std::int32_t>(sizeOf(stride_)),
-               std::vector<float>(sizeOf(neurons_)),
-               List(width_),
-               List(from_.recurrent ? neurons_ : 0)};
+  void runSample(Index number, Sample& own) const {
+    std::copy_n(constant(from_.v) + number * neurons_, neurons_, own.v.data());
     for (Index k = 0; k < synapses_; ++k) {
-      std::copy_n(constant(from_.current) + (k * batch_ + number) * neurons_, neurons_,
-                  own.current.data() + k * stride_);
+      const std::int32_t* const from = constant(from_.current) + (k * batch_ + number) * neurons_;
+      const auto within = [&](std::int32_t x) { return chip_.each_source ? std::clamp(x, chip_.low, chip_.high) : x; };
+      std::transform(from, from + neurons_, own.current.data() + k * stride_, within);
     }
+    std::fill(own.counts.begin(), own.counts.end(), 0);
     const Index end = from_.lengths ? std::clamp<Index>(constant(from_.lengths)[number], 0, steps_) : steps_;
     const float* last = from_.recurrent ? from_.fired.at<float>(group_) + number * neurons_ : nullptr;
     for (Index step = 0; step < end; ++step) {
-      addArriving(own, step);
+      addArriving(own, number, step);
       if (last != nullptr) {
         const DenseSource row(last, DenseSource::Type::kFloat32, neurons_);
         recurrent_.add(own.fired.of(row, 0), chip_, synapses_, sumsOf(own));
       }
-      const float* const spikes = advance(own, step);
-      if (from_.recurrent) last = spikes;
+      writeTo(own, number, step);
+      const bool has_fired = kernels().stepIntegers(own.step);
+      last = from_.recurrent && has_fired ? own.step.spikes : nullptr;
     }
-    for (Index step = end; step < steps_; ++step) rest(own, step);
-    finish(own);
+    for (Index step = end; step < steps_; ++step) rest(own, number, step);
+    finish(own, number);
   }
 
   // Where sources add up; in the current itself where it saturates after each.
   std::int32_t* sumsOf(Sample& own) const { return chip_.each_source ? own.current.data() : own.arriving.data(); }
 
-  void addArriving(Sample& own, Index step) const {
+  void addArriving(Sample& own, Index number, Index step) const {
     if (from_.drive) {
       for (Index k = 0; k < synapses_; ++k) {
-        const float* const row =
-            from_.drive.at<float>(group_) + ((step * synapses_ + k) * batch_ + own.number) * neurons_;
-        kernels().addWhole(row, neurons_, sumsOf(own) + k * stride_);
+        const Index row = (step * synapses_ + k) * batch_ + number;
+        kernels().addWhole(from_.drive.at<float>(group_) + row * neurons_, neurons_, sumsOf(own) + k * stride_);
       }
       return;
     }
-    const bool is_late = static_cast<bool>(from_.late);
-    const DenseSource before(is_late ? from_.late.at(group_) : nullptr, DenseSource::Type::kFloat32, width_);
-    const DenseSource rows(from_.spikes.at(group_), typeOf(from_.spikes), width_);
-    const bool is_before = is_late && step == 0;
-    const Index row = is_before ? own.number : (step - (is_late ? 1 : 0)) * batch_ + own.number;
-    weights_.add(own.arrived.of(is_before ? before : rows, row), chip_, synapses_, sumsOf(own));
+    const Index sent = from_.before ? step - 1 : step;
+    const SpikeRow spikes = sent < 0 ? own.arrived.of(before_, number) : own.arrived.of(rows_, sent * batch_ + number);
+    weights_.add(spikes, chip_, synapses_, sumsOf(own));
   }
 
-  // The spikes of a step.
-  const float* advance(Sample& own, Index step) const {
-    float* const kept = seen(to_.spikes, step, own.number);
-    float* const spikes = kept == nullptr ? own.spikes.data() : kept;
-    kernels().stepIntegers({chip_,
-                            neurons_,
-                            synapses_,
-                            stride_,
-                            threshold_.data(),
-                            decay_.data(),
-                            bias_.data(),
-                            synapse_decay_.data(),
-                            own.arriving.data(),
-                            own.v.data(),
-                            own.current.data(),
-                            own.counts.data(),
-                            spikes,
-                            seen(to_.membranes, step, own.number),
-                            {seen(to_.currents, step, own.number, synapses_), batch_ * neurons_}});
-    return spikes;
+  // Where the next step is seen.
+  void writeTo(Sample& own, Index number, Index step) const {
+    float* const spikes = seen(to_.spikes, step, number);
+    own.step.spikes = spikes == nullptr ? own.spikes.data() : spikes;
+    own.step.record_v = seen(to_.membranes, step, number);
+    own.step.record_current = {seen(to_.currents, step, number, synapses_), batch_ * neurons_};
   }
 
   // A step behind the end of a sequence.
-  void rest(const Sample& own, Index step) const {
+  void rest(const Sample& own, Index number, Index step) const {
     const auto write = [&](const std::int32_t* from, float* to) {
       if (to != nullptr)
         std::transform(from, from + neurons_, to, [](std::int32_t x) { return static_cast<float>(x); });
     };
-    if (float* const spikes = seen(to_.spikes, step, own.number)) std::fill_n(spikes, neurons_, 0.0F);
-    write(own.v.data(), seen(to_.membranes, step, own.number));
-    float* const currents = seen(to_.currents, step, own.number, synapses_);
+    if (float* const spikes = seen(to_.spikes, step, number)) std::fill_n(spikes, neurons_, 0.0F);
+    write(own.v.data(), seen(to_.membranes, step, number));
+    float* const currents = seen(to_.currents, step, number, synapses_);
     for (Index k = 0; k < synapses_ && currents != nullptr; ++k) {
       write(own.current.data() + k * stride_, currents + k * batch_ * neurons_);
     }
   }
 
-  void finish(const Sample& own) const {
+  void finish(const Sample& own, Index number) const {
     const auto write = [&](const std::int32_t* from, const Result& to, Index row) {
       std::copy_n(from, neurons_, to.at<std::int32_t>(group_) + row * neurons_);
     };
-    write(own.counts.data(), to_.counts, own.number);
-    write(own.v.data(), to_.v, own.number);
+    write(own.counts.data(), to_.counts, number);
+    write(own.v.data(), to_.v, number);
     for (Index k = 0; k < synapses_; ++k) {
-      write(own.current.data() + k * stride_, to_.current, k * batch_ + own.number);
+      write(own.current.data() + k * stride_, to_.current, k * batch_ + number);
     }
   }
 
@@ -266,6 +276,7 @@ class Pass {
   const Results<Result>& to_;
   const IntegerArithmetic chip_;
   Index group_, steps_, batch_, neurons_, synapses_, width_, stride_;
+  DenseSource rows_, before_;
   std::vector<std::int32_t> threshold_, decay_, synapse_decay_, bias_;
   Weights weights_, recurrent_;
 };
