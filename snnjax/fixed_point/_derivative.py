@@ -63,23 +63,19 @@ class _Saved(NamedTuple):
     steps: Steps
 
 
+class _Factors(NamedTuple):
+    """What the cotangents of each step are multiplied by, ``[time, batch, neurons]``."""
+
+    keeps: Array  # the derivative of the membrane after the reset by that before it
+    rises: Array  # that of the spikes by the membrane
+
+
 class _Cotangents(NamedTuple):
     """What a step passes to the one before it."""
 
     v: Array  # [batch, neurons]
     current: Array  # [synapses, batch, neurons]
-    fired: Array  # [batch, neurons]
-
-
-class _Step(NamedTuple):
-    """What the derivative of a step reads, ``[batch, neurons]``; of all steps with time first."""
-
-    of_spikes: Array  # the cotangents from outside
-    of_v: Array
-    membrane: Array  # before the reset
-    spikes: Array
-    slope: Array  # the derivative of the spikes by membrane and threshold
-    inside: Array | None  # [batch] whether the sequence has not ended
+    fired: Array | None  # [batch, neurons] of a recurrent layer
 
 
 def _backward(static: _Static, saved: _Saved, cotangents: _Found) -> tuple[Real, Array | None, None]:
@@ -95,25 +91,75 @@ def _backward(static: _Static, saved: _Saved, cotangents: _Found) -> tuple[Real,
     Gradients do not pass through the state before the first step.
     """
     rule, (real, spikes, (layer, state, lengths), steps), given = static[1], saved, cotangents[0]
-    wide, start = beside(real), state.membranes
-    before = a_step_later(start.v.astype(jnp.float32), steps.v)
-    membrane = wide.decay[None] * before + jnp.sum(steps.current, 1) + wide.bias[None]
-    slope = jnp.zeros_like(membrane)
-    if rule is not None:
-        slope = rule.surrogate.derivative(membrane / wide.unit[None] - wide.threshold[None])
-    none = _Cotangents(*(jnp.zeros(own.shape, jnp.float32) for own in (start.v, start.current, start.v)))
-    inside = steps_within(len(membrane), lengths)
-    xs = _Step(given.spikes, given.v, membrane, steps.spikes, slope, inside)
-    back = functools.partial(_step_back, static, (layer, real))
-    _, (drive, of_m, of_threshold) = jax.lax.scan(back, none, xs, reverse=True)
+    factors = _factors(static, real, state, steps)
+    g_v, g_m, g_drive = _steps_back(static, (layer, real), factors, given, lengths)
     recurrent = None
     if state.fired is not None:
         sent = a_step_later(state.fired, steps.spikes)
-        recurrent = jnp.einsum("tbm,tkbn->kmn", sent, drive) * _power(layer.recurrent_shift)
-    weights, g_spikes = _to_sources(layer, state, real.weights, spikes, drive)
-    sums = {"threshold": of_threshold.sum((0, 1)), "bias": of_m.sum((0, 1))}
-    found = jax.tree.map(jnp.zeros_like, real)._replace(weights=weights, recurrent=recurrent, **sums)
-    return found, g_spikes, None
+        recurrent = jnp.einsum("tbm,tkbn->kmn", sent, g_drive) * _power(layer.recurrent_shift)
+    # By the argument of the spikes, of which the membrane is the other part, and by what a reset takes.
+    threshold = jnp.zeros_like(real.threshold)
+    if rule is not None:
+        threshold = real.unit * jnp.sum((1 - steps.spikes) * g_v - g_m, axis=(0, 1))
+    weights, g_spikes = _to_sources(layer, state, real.weights, spikes, g_drive)
+    of_neurons = {"threshold": threshold, "bias": g_m.sum((0, 1))}
+    found = jax.tree.map(jnp.zeros_like, real)
+    return found._replace(weights=weights, recurrent=recurrent, **of_neurons), g_spikes, None
+
+
+def _factors(static: _Static, real: Real, state: LayerState, steps: Steps) -> _Factors:
+    """Of all steps at once."""
+    (chip, rule), wide = static, beside(real)
+    before = a_step_later(state.membranes.v.astype(jnp.float32), steps.v)
+    membrane = wide.decay[None] * before + jnp.sum(steps.current, 1) + wide.bias[None]
+    if rule is None:
+        return _Factors(jnp.ones_like(membrane), jnp.zeros_like(membrane))
+    unit, threshold, subtracts = wide.unit[None], wide.threshold[None], chip.reset == "subtract"
+    rises = rule.surrogate.derivative(membrane / unit - threshold) / unit
+    keeps = jnp.ones_like(membrane) if subtracts else 1 - steps.spikes
+    if not rule.detach_reset:
+        keeps -= rises * (unit * threshold if subtracts else membrane)
+    return _Factors(keeps, rises)
+
+
+def _steps_back(
+    static: _Static,
+    held: tuple[IntegerLayer, Real],
+    factors: _Factors,
+    given: Steps,
+    lengths: Array | None,
+) -> tuple[Array, Array, Array]:
+    """The cotangents of membranes after and before their reset, and of drives; 0 behind the end of a sequence."""
+    (chip, _), (layer, real), wide = static, held, beside(held[1])
+    to_drive = 2.0**chip.input_shift * (wide.synapse_decay if chip.input_first else 1.0)
+
+    def back(after: _Cotangents, own: tuple[Array | None, ...]) -> tuple[_Cotangents, tuple[Array, ...]]:
+        of_v, keeps, sent, rises, inside = own
+        g_v, g_fired = of_v + after.v, after.fired
+        g_m = keeps * g_v + (sent if g_fired is None else sent + rises * g_fired)
+        g_current = g_m[None] + after.current
+        g_drive = g_current * to_drive
+        if g_fired is not None:
+            g_fired = jnp.einsum("kbn,kmn->bm", g_drive, real.recurrent) * _power(layer.recurrent_shift)
+        now = _Cotangents(wide.decay * g_m, wide.synapse_decay * g_current, g_fired)
+        found = g_v, g_m, g_drive
+        if inside is None:
+            return now, found
+
+        def within(now: Array, otherwise: Array) -> Array:
+            return jnp.where(jnp.expand_dims(inside, (*range(now.ndim - 2), now.ndim - 1)), now, otherwise)
+
+        kept = _Cotangents(g_v, after.current, after.fired)
+        return jax.tree.map(within, now, kept), tuple(within(each, jnp.zeros_like(each)) for each in found)
+
+    zeros = jnp.zeros(given.v.shape[1:], jnp.float32)
+    is_recurrent = real.recurrent is not None
+    last = _Cotangents(
+        zeros, jnp.zeros(given.current.shape[1:], jnp.float32), zeros if is_recurrent else None
+    )
+    sent, rises = factors.rises * given.spikes, factors.rises if is_recurrent else None
+    xs = given.v, factors.keeps, sent, rises, steps_within(given.v.shape[0], lengths)
+    return jax.lax.scan(back, last, xs, reverse=True)[1]
 
 
 def _to_sources(
@@ -127,48 +173,6 @@ def _to_sources(
     _, pull = jax.vjp(drive, weights, spikes.astype(jnp.float32))
     g_weights, g_spikes = pull(g_drive)
     return g_weights, g_spikes if spikes.dtype == jnp.float32 else None
-
-
-def _step_back(
-    static: _Static, held: tuple[IntegerLayer, Real], after: _Cotangents, own: _Step
-) -> tuple[_Cotangents, tuple[Array, Array, Array]]:
-    """A step of the backward pass, and the cotangents of its drive, its membrane and its threshold."""
-    (chip, rule), (layer, real) = static, held
-    wide, subtracts = beside(real), chip.reset == "subtract"
-    g_spikes, g_v = own.of_spikes + after.fired, own.of_v + after.v
-    of_threshold = jnp.zeros_like(g_v)
-    if rule is not None:
-        if not rule.detach_reset:
-            g_spikes = g_spikes - g_v * (wide.unit * wide.threshold if subtracts else own.membrane)
-        of_threshold = -g_spikes * own.slope - (g_v * own.spikes * wide.unit if subtracts else 0)
-    stays = g_v if rule is None or subtracts else g_v * (1 - own.spikes)
-    g_m = stays + g_spikes * own.slope / wide.unit
-    g_current = g_m[None] + after.current
-    g_drive = g_current * 2.0**chip.input_shift
-    g_drive = g_drive * wide.synapse_decay if chip.input_first else g_drive
-    g_fired = jnp.zeros_like(g_m)
-    if real.recurrent is not None:
-        g_fired = jnp.einsum("kbn,kmn->bm", g_drive, real.recurrent) * _power(layer.recurrent_shift)
-    now = _Cotangents(wide.decay * g_m, wide.synapse_decay * g_current, g_fired)
-    found = g_drive, g_m, of_threshold
-    if own.inside is None:
-        return now, found
-    none = jax.tree.map(jnp.zeros_like, found)
-    within = functools.partial(jnp.where, own.inside[:, None])
-    kept = _Cotangents(g_v, after.current, after.fired)
-    return (
-        _Cotangents(
-            within(now.v, kept.v),
-            _within(own.inside, now.current, kept.current),
-            within(now.fired, kept.fired),
-        ),
-        (_within(own.inside, g_drive, none[0]), within(g_m, none[1]), within(of_threshold, none[2])),
-    )
-
-
-def _within(inside: Array, now: Array, otherwise: Array) -> Array:
-    """Arrays ``[synapses, batch, neurons]`` from `now` within a sequence."""
-    return jnp.where(inside[None, :, None], now, otherwise)
 
 
 def _power(shift: ArrayLike) -> Array:
