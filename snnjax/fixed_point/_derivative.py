@@ -122,24 +122,31 @@ def _factors(static: _Static, real: Real, state: LayerState, steps: Steps) -> _F
     return _Factors(keeps, rises)
 
 
+# What a step back reads: the cotangent of its membrane, two factors with a sum between them, whether it is inside.
+_OfStep = tuple[Array, Array, Array, Array | None, Array | None]
+_Three = tuple[Array, Array, Array]
+
+
 def _steps_back(
     static: _Static,
     held: tuple[IntegerLayer, Real],
     factors: _Factors,
     given: Steps,
     lengths: Array | None,
-) -> tuple[Array, Array, Array]:
+) -> _Three:
     """The cotangents of membranes after and before their reset, and of drives; 0 behind the end of a sequence."""
     (chip, _), (layer, real), wide = static, held, beside(held[1])
     to_drive = 2.0**chip.input_shift * (wide.synapse_decay if chip.input_first else 1.0)
 
-    def back(after: _Cotangents, own: tuple[Array | None, ...]) -> tuple[_Cotangents, tuple[Array, ...]]:
+    def back(after: _Cotangents, own: _OfStep) -> tuple[_Cotangents, _Three]:
         of_v, keeps, sent, rises, inside = own
         g_v, g_fired = of_v + after.v, after.fired
-        g_m = keeps * g_v + (sent if g_fired is None else sent + rises * g_fired)
+        g_m = keeps * g_v + sent
+        if g_fired is not None and rises is not None:
+            g_m += rises * g_fired
         g_current = g_m[None] + after.current
         g_drive = g_current * to_drive
-        if g_fired is not None:
+        if real.recurrent is not None:
             g_fired = jnp.einsum("kbn,kmn->bm", g_drive, real.recurrent) * _power(layer.recurrent_shift)
         now = _Cotangents(wide.decay * g_m, wide.synapse_decay * g_current, g_fired)
         found = g_v, g_m, g_drive
@@ -150,13 +157,12 @@ def _steps_back(
             return jnp.where(jnp.expand_dims(inside, (*range(now.ndim - 2), now.ndim - 1)), now, otherwise)
 
         kept = _Cotangents(g_v, after.current, after.fired)
-        return jax.tree.map(within, now, kept), tuple(within(each, jnp.zeros_like(each)) for each in found)
+        return jax.tree.map(within, (now, found), (kept, jax.tree.map(jnp.zeros_like, found)))
 
     zeros = jnp.zeros(given.v.shape[1:], jnp.float32)
     is_recurrent = real.recurrent is not None
-    last = _Cotangents(
-        zeros, jnp.zeros(given.current.shape[1:], jnp.float32), zeros if is_recurrent else None
-    )
+    currents = jnp.zeros(given.current.shape[1:], jnp.float32)
+    last = _Cotangents(zeros, currents, zeros if is_recurrent else None)
     sent, rises = factors.rises * given.spikes, factors.rises if is_recurrent else None
     xs = given.v, factors.keeps, sent, rises, steps_within(given.v.shape[0], lengths)
     return jax.lax.scan(back, last, xs, reverse=True)[1]
