@@ -77,7 +77,7 @@ FORMS = (
     (True, False, "float32", False),
     (False, True, "uint8", False),
 )
-CHIPS = [XYLO, LAVA_LOIHI, SPECK, *map(drawn_chip, range(6))]
+CHIPS = [XYLO, LAVA_LOIHI, SPECK, *map(drawn_chip, (1, 2, 5))]
 
 
 @needs_kernels

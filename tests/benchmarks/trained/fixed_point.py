@@ -155,7 +155,7 @@ SHAPES = {
     "vowels": Shape(87, BATCH, 96, 9, 0.05),
     "60 steps of 64": Shape(60, 64, 96, 9, 0.05),
 }
-ROUNDS, CALLS = 60, 5  # of a round, each program in turn
+ROUNDS, CALLS = 30, 5  # of a round, each program in turn
 
 
 def least_times(programs: dict[str, Callable[[], Any]]) -> dict[str, float]:
@@ -178,6 +178,10 @@ def programs_of(shape: Shape, chip: fixed_point.FixedPoint, recurrent: bool) -> 
     readout = snnjax.leaky_readout(shape.outputs, decay=0.95)
     net = snnjax.network(shape.inputs, [snnjax.layer(100, neuron, recurrent=recurrent)], readout)
     params = net.init(jax.random.key(0))
+    if (
+        recurrent
+    ):  # with weights as large as these, neurons of Xylo drive one another to their 31 spikes in each step
+        params["layer_0/recurrent"] = jax.tree.map(lambda own: own / 4, params["layer_0/recurrent"])
     random = np.random.default_rng(0).random((shape.steps, shape.batch, shape.inputs))
     x = jnp.asarray((random < shape.rate).astype(np.uint8))
     labels = jnp.zeros(shape.batch, jnp.int32)
