@@ -47,9 +47,9 @@ def run(
 ) -> tuple[Integers, State]:
     """Run a network in the integers of its chip, bit for bit.
 
-    States are int32. Sums of weights come from the event kernels, which read int8 and sum in float32: exact below 2^24,
-    which `convert` ensures. Where currents saturate after each source, all sources are summed at once unless a current
-    could reach a bound on the way.
+    States are int32, and so are sums of weights in the CPU's kernel of a layer; elsewhere and behind convolutions sums
+    are float32, exact below 2^24, which `convert` ensures. Where currents saturate after each source, sources are taken
+    in order if a current could reach a bound on the way.
 
     Args:
         network: from `convert` or `from_xylo`.

@@ -25,6 +25,7 @@ import numpy as np
 
 import snnjax
 from snnjax import data, fixed_point, losses, neurons, train
+from snnjax._types import Params
 
 BATCH, BOUND = 25, 0.1  # samples; spikes of a neuron in a step, above which a penalty keeps them
 MORE = 2  # epochs straight through, and in floating point for comparison
@@ -188,7 +189,7 @@ def programs_of(shape: Shape, chip: fixed_point.FixedPoint, recurrent: bool) -> 
     whole, _ = fixed_point.convert(net, params, chip)
 
     def gradient(network: snnjax.Network) -> Callable[[], Any]:
-        def loss(params: Any, x: Any) -> Any:
+        def loss(params: Params, x: jax.Array) -> jax.Array:
             return losses.cross_entropy_sum(network.apply(params, None, x)[0].output, labels)
 
         return functools.partial(jax.jit(jax.grad(loss)), params, x)
