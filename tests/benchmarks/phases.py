@@ -33,6 +33,7 @@ PHASES = {
             "sendBackInPlace",
             "SendThroughConvolution::*",
             "TransposedConvolution::*",
+            *("WinogradConvolution::*", "ImageConvolution::*", "spreadBlock", "collectBlock"),
             "sendBack",
             "collectShares",
             "collectSteps",

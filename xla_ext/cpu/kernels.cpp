@@ -14,6 +14,7 @@
 #include "kernels/taps.hpp"
 #include "kernels/tile_products.hpp"
 #include "kernels/transpose.hpp"
+#include "kernels/winograd.hpp"
 
 #define SNNJAX_TEXT_OF(name) #name
 #define SNNJAX_TEXT(name) SNNJAX_TEXT_OF(name)
@@ -69,6 +70,8 @@ constexpr Kernels kKernels{
     .splitShares = splitShares,
     .collectShares = collectShares,
     .collectSteps = collectSteps,
+    .spreadBlock = spreadBlock,
+    .collectBlock = collectBlock,
     .transpose = transpose,
     .stepForward = stepForward,
     .stepAgain = stepAgain,

@@ -405,6 +405,10 @@ struct Kernels {
   // sender, in one step, two or four; rows, and sums of a step, are so many vectors, of
   // `longestCollected` numbers at most.
   void (*collectSteps)(const SenderShares& shares, Index steps, const float* rows, Index vectors, Rows<float> sums);
+  // Of 4 x 4 pixels and a block of 2 x 2 outputs, whole vectors of channels: the 16 numbers that a convolution of 3 x 3
+  // multiplies, and the outputs from its 16 sums of products, false if one is not finite.
+  void (*spreadBlock)(const float* const* pixels, Index channels, Rows<float> out);
+  bool (*collectBlock)(Rows<const float> products, Index channels, float* const* pixels);
   // to[c][r] = from[r][c]; whole vectors are read of each row, and written with zeros behind the last one.
   void (*transpose)(Rows<const float> from, Index rows, Index columns, Rows<float> to);
 

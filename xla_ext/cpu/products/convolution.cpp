@@ -166,13 +166,15 @@ ConvolutionPatches::ConvolutionPatches(const PatchWeights& weights, Index first,
   }
 }
 
-DenseConvolution::DenseConvolution(const ConvolutionShape& shape)
-    : DenseConvolution(shape, {.count = shape.numWeights(),
-                               .first = 0,
-                               .row = shape.kernel_width * shape.channels * shape.channels_out,
-                               .pixel = shape.channels * shape.channels_out,
-                               .channel = shape.channels_out,
-                               .output = 1}) {}
+DenseConvolution::Places DenseConvolution::placesOf(const ConvolutionShape& shape) {
+  const Index pixel = shape.channels * shape.channels_out;
+  return {.count = shape.numWeights(),
+          .first = 0,
+          .row = shape.kernel_width * pixel,
+          .pixel = pixel,
+          .channel = shape.channels_out,
+          .output = 1};
+}
 
 DenseConvolution::DenseConvolution(const ConvolutionShape& shape, const Places& places)
     : shape_(shape), places_(places), stride_(roundUpTo(shape.channels_out, kernels().lanes)) {}

@@ -158,7 +158,10 @@ class DenseConvolution {
     Index first, row, pixel, channel, output;  // the first, and steps from one to the next
   };
 
-  explicit DenseConvolution(const ConvolutionShape& shape);
+  // Those of weights as they are stored.
+  static Places placesOf(const ConvolutionShape& shape);
+
+  explicit DenseConvolution(const ConvolutionShape& shape) : DenseConvolution(shape, placesOf(shape)) {}
   DenseConvolution(const ConvolutionShape& shape, const Places& places);
   // Whether a geometry has this form in a reasonable amount of memory.
   static bool takes(const ConvolutionShape& shape);

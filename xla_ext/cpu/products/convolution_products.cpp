@@ -13,11 +13,24 @@ namespace {
 using Floats = std::vector<float>;
 
 constexpr Index kRowsPerTask = 4;
-// Above these shares of listed inputs a row takes the dense form: the crossovers of 3 x 3 kernels of 64 and of 256
-// channels, measured on a Zen 5 with AVX-512. The first is also below that of 5 x 5 kernels of 12 to 32 channels with
-// AVX2; with vectors that short the second is an estimate.
-constexpr double kDenseProducts = 0.3, kDenseGradient = 0.35;
-double denseCotangents() { return kernels().lanes >= 16 ? 0.25 : 0.5; }
+// Above these shares of listed inputs a row takes the dense form: the crossovers of 3 x 3 kernels of 64 channels and
+// 32 x 32 pixels, and of 256 and 8 x 8, measured on a Zen 5 with AVX-512 and with AVX2; without blocks, of 5 x 5
+// kernels of 12 to 32 channels too, where those of cotangents with vectors that short are an estimate.
+bool isWide() { return kernels().lanes >= 16; }
+double denseProducts(const ConvolutionShape& shape) {
+  if (!WinogradConvolution::takes(shape)) return 0.3;
+  return isWide() ? 0.2 : 0.25;
+}
+double denseCotangents(const ConvolutionShape& shape) {
+  if (!WinogradConvolution::takes(shape)) return isWide() ? 0.25 : 0.5;
+  return isWide() ? 0.2 : 0.25;
+}
+// All sums are read and written for each row of an image: where it is short, this takes longer than the products.
+double denseGradient(const ConvolutionShape& shape) {
+  constexpr Index kShortRow = 16;
+  if (shape.outWidth() < kShortRow) return 0.55;
+  return isWide() ? 0.35 : 0.45;
+}
 // With fewer channels than this share of a vector most of a dense product is padding.
 constexpr Index kLeastOfVector = 2;
 // Limits on the number of parts that the weights' gradient is summed in, and on the numbers they hold.
@@ -92,16 +105,6 @@ struct Sparse {
   }
 };
 
-// Weights for the dense form.
-struct Dense {
-  DenseConvolution form;
-  Borrowed<float> packed;
-
-  Dense(const DenseConvolution& of, const Numbers& weights) : form(of), packed(of.size()) {
-    form.pack(weights, packed.data());
-  }
-};
-
 // Calls work(row, worker) for all rows.
 template <typename Work>
 void eachRow(Index rows, const Threads& threads, Work work) {
@@ -148,7 +151,7 @@ class Cotangents {
   }
 
  private:
-  bool isDense(Index count) const { return isAbove(denseCotangents(), count, shape_.numInputs()); }
+  bool isDense(Index count) const { return isAbove(denseCotangents(shape_), count, shape_.numInputs()); }
 
   ConvolutionShape shape_;
   Sparse sparse_;
@@ -216,7 +219,7 @@ class Gradient {
     for (Index r = first; r < end; ++r) {
       const Index outputs = shape_.numOutputs();
       const float* g = floatsOf(g_, r * outputs, outputs, own.g);
-      const bool is_dense = takes_dense_ && isAbove(kDenseGradient, spikes_.count(r), spikes_.width());
+      const bool is_dense = takes_dense_ && isAbove(denseGradient(shape_), spikes_.count(r), spikes_.width());
       // 0 times what is not finite would not be 0.
       if (is_dense && std::all_of(g, g + outputs, [](float x) { return std::isfinite(x); })) {
         products.resize(size(dense_.size()));
@@ -248,17 +251,16 @@ void convolve(const ListedRows& spikes, Rows<const float> in_place, const Convol
               const Numbers& weights, const WritableNumbers& out, const Threads& threads) {
   const Index outputs = shape.numOutputs();
   const Sparse sparse(shape, weights);
-  const auto isDense = [&](Index count) { return isAbove(kDenseProducts, count, spikes.width()); };
-  std::unique_ptr<Dense> dense;
+  const auto isDense = [&](Index count) { return isAbove(denseProducts(shape), count, spikes.width()); };
+  std::unique_ptr<ImageConvolution> dense;
   if (isDense(longest(spikes)) && DenseConvolution::takes(shape)) {
-    dense = std::make_unique<Dense>(DenseConvolution(shape), weights);
+    dense = std::make_unique<ImageConvolution>(shape, DenseConvolution::placesOf(shape), weights);
   }
   const Threads own_threads = threadsFor(costOf(spikes.entries(), spikes.rows(), shape), threads);
   eachRow(spikes.rows(), own_threads, [&](Index r, Worker& own) {
     const Target target(out, r * outputs, outputs, own.out);
     const bool done = dense != nullptr && isDense(spikes.count(r)) &&
-                      dense->form.multiply(own.expand(spikes, in_place, r), dense->packed.data(), 0, outputs,
-                                           target.data(), own.scratch);
+                      dense->multiply(own.expand(spikes, in_place, r), target.data(), own.transposed.dense);
     if (!done) {  // or a product of 0 with a number that is not finite may have entered the sums
       std::fill_n(target.data(), outputs, 0.0F);
       sparse.patches.add(spikes.row(r), sparse.packed.data(), target.data());

@@ -64,15 +64,13 @@ bool TransposedConvolution::takes(const ConvolutionShape& shape) {
 TransposedConvolution::TransposedConvolution(const ConvolutionShape& s, const Numbers& weights) : shape_(s) {
   const Index pixel = s.channels * s.channels_out, row = s.kernel_width * pixel;
   eachPhase(s, [&](const AxisPhase& y, const AxisPhase& x) {
-    const DenseConvolution form(shapeOf(s, y, x),
-                                {.count = s.numWeights(),
-                                 .first = y.lastPlace(s.stride_y) * row + x.lastPlace(s.stride_x) * pixel,
-                                 .row = -s.stride_y * row,
-                                 .pixel = -s.stride_x * pixel,
-                                 .channel = 1,
-                                 .output = s.channels_out});
-    phases_.push_back({form, Borrowed<float>(form.size()), y.first, x.first, y.inputs, x.inputs});
-    form.pack(weights, phases_.back().packed.data());
+    const DenseConvolution::Places places{.count = s.numWeights(),
+                                          .first = y.lastPlace(s.stride_y) * row + x.lastPlace(s.stride_x) * pixel,
+                                          .row = -s.stride_y * row,
+                                          .pixel = -s.stride_x * pixel,
+                                          .channel = 1,
+                                          .output = s.channels_out};
+    phases_.push_back({{shapeOf(s, y, x), places, weights}, y.first, x.first, y.inputs, x.inputs});
   });
 }
 
@@ -86,7 +84,7 @@ bool TransposedConvolution::multiply(const float* g, float* out, Scratch& scratc
     const bool is_whole = count == shape_.numInputs();
     if (!is_whole) scratch.phase.resize(std::max(scratch.phase.size(), static_cast<std::size_t>(count)));
     float* to = is_whole ? out : scratch.phase.data();
-    is_finite &= phase.form.multiply(g, phase.packed.data(), 0, count, to, scratch.dense);
+    is_finite &= phase.form.multiply(g, to, scratch.dense);
     if (!is_whole) put(phase, to, out);
   }
   return is_finite;

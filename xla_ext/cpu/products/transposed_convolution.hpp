@@ -3,8 +3,7 @@
 
 #include <vector>
 
-#include "convolution.hpp"
-#include "cpu/memory.hpp"
+#include "winograd.hpp"
 
 namespace snnjax {
 
@@ -14,7 +13,7 @@ class TransposedConvolution {
  public:
   // Memory of one thread.
   struct Scratch {
-    DenseConvolution::Scratch dense;
+    ImageConvolution::Scratch dense;
     std::vector<float> phase;
   };
 
@@ -27,8 +26,7 @@ class TransposedConvolution {
 
  private:
   struct Phase {
-    DenseConvolution form;
-    Borrowed<float> packed;
+    ImageConvolution form;
     Index first_y, first_x, height, width;  // its first pixel, and how many there are
   };
 

@@ -114,7 +114,11 @@ int main() {
   const ConvolutionShape gaps{7, 6, 3, 1, 2, 2, 3, 0, 0, 0, 0, 1, 5}, padded{4, 5, 2, 2, 3, 3, 2, 3, 4, 5, 2, 1, 4};
   ConvolutionShape one_group = strided;
   one_group.groups = 1;
-  for (const ConvolutionShape& shape : {plain, wide, one_group, gaps, padded}) cotangentsAreThoseOfPatches(shape);
+  // In blocks of 2 x 2 pixels, the last ones of which lie partly outside.
+  const ConvolutionShape blocks{5, 8, 32, 3, 3, 1, 1, 1, 1, 1, 1, 1, 48}, odd{7, 4, 48, 3, 3, 1, 1, 2, 0, 0, 1, 1, 32};
+  for (const ConvolutionShape& shape : {plain, wide, one_group, gaps, padded, blocks, odd}) {
+    cotangentsAreThoseOfPatches(shape);
+  }
   rangesOfPixelsMakeTheWhole(plain);
   rangesOfPixelsMakeTheWhole(wide);
   return check::failures;
