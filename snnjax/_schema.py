@@ -143,6 +143,7 @@ TABLES = {
             "connect",
             "delay_spikes",
             "delayed_spike_matmul",
+            "integer_layer",
             "moments",
             "pool_spikes",
             "select_spikes",

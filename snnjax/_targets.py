@@ -34,6 +34,7 @@ TARGETS = (
     "snnjax_moments",
     "snnjax_moments_backward",
     "snnjax_pool_spikes",
+    "snnjax_integer_layer",
     "snnjax_connect",
     "snnjax_simulate",
     "snnjax_lif_network",

@@ -4,16 +4,17 @@ import dataclasses
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int32
 
 from snnjax._arguments import explained
 from snnjax._check import as_lengths, check_shape, concrete, fail, short_repr
 from snnjax._sparse_spikes import SparseSpikes
-from snnjax._types import Params, Signal, Stats, Unchecked, steps_within
+from snnjax._types import Params, Signal, Stats, Unchecked
 from snnjax.blocks.block import flat
 from snnjax.fixed_point._chips import FixedPoint
 from snnjax.fixed_point._convert import given, whole_network
@@ -46,9 +47,9 @@ def run(
 ) -> tuple[Integers, State]:
     """Run a network in the integers of its chip, bit for bit.
 
-    States are int32. Sums of weights come from the event kernels, which read int8 and sum in float32: exact below 2^24,
-    which `convert` ensures. Where currents saturate after each source, all sources are summed at once unless a current
-    could reach a bound on the way.
+    States are int32, and so are sums of weights in the CPU's kernel of a layer; elsewhere and behind convolutions sums
+    are float32, exact below 2^24, which `convert` ensures. Where currents saturate after each source, sources are taken
+    in order if a current could reach a bound on the way.
 
     Args:
         network: from `convert` or `from_xylo`.
@@ -88,11 +89,12 @@ def _run(
     found, after = _chain(network, None, spikes, state, lengths)
     names = [layer.name for layer in network.layers]
     each = {"spikes": "spikes", "membranes": "v", "currents": "current"}
+    whole = functools.partial(jnp.asarray, dtype=jnp.int32)
     kept = [
-        dict(zip(names, (getattr(own, field) for own in found), strict=True)) if what in record else {}
+        dict(zip(names, (whole(getattr(own, field)) for own in found), strict=True)) if what in record else {}
         for what, field in each.items()
     ]
-    output = found[-1].spikes if network.spiking_output else found[-1].v
+    output = whole(found[-1].spikes if network.spiking_output else found[-1].v)
     activity = _activity(names, found, lengths)
     recorded, membranes, currents = kept
     return Integers(output, activity, recorded, membranes, currents, network.layers[-1].unit), after
@@ -106,15 +108,17 @@ def _chain(
     lengths: Array | None,
 ) -> tuple[list[Steps], State]:
     """All layers in order; those that are trained have a derivative."""
-    valid, found, after = steps_within(spikes.shape[0], lengths), list[Steps](), list[LayerState]()
+    found, after = list[Steps](), list[LayerState]()
     for place, (layer, held) in enumerate(zip(network.layers, state, strict=True)):
         chip = network.chip_of(place)
         if trained is None:
-            steps, end = run_layer(chip, layer, held, spikes, valid)
+            steps, end = run_layer(chip, layer, held, spikes, lengths)
         else:
             rule, real = trained[place]
-            steps, end = train_layer(chip, rule, (layer, real), held, spikes, valid)
-        found, after, spikes = [*found, steps], [*after, end], steps.spikes.astype(jnp.float32)
+            steps, end = cast(
+                tuple[Steps, LayerState], train_layer((chip, rule), real, spikes, (layer, held, lengths))
+            )
+        found, after, spikes = [*found, steps], [*after, end], steps.spikes
     return found, tuple(after)
 
 
@@ -135,8 +139,7 @@ def _activity(names: list[str], found: list[Steps], lengths: Array | None) -> di
     """The mean number of spikes of each neuron in the steps of its sequence."""
     steps = found[0].spikes.shape[0] if lengths is None else lengths[:, None]
     count = jnp.maximum(jnp.asarray(steps, jnp.float32), 1)
-    sums = (jnp.sum(own.spikes.astype(jnp.float32), axis=0) for own in found)
-    return {name: each / count for name, each in zip(names, sums, strict=True)}
+    return {name: own.counts.astype(jnp.float32) / count for name, own in zip(names, found, strict=True)}
 
 
 @explained
@@ -294,7 +297,7 @@ def headroom(network: IntegerNetwork, inputs: Signal, *, lengths: Unchecked = No
 
 
 def _checked_inputs(op: str, chip: FixedPoint, num_inputs: int, inputs: Signal) -> Array:
-    """Inputs as float32 ``[time, batch, inputs]``, whole numbers that the chip takes; traced ones cannot be checked."""
+    """Inputs ``[time, batch, inputs]``, whole numbers that the chip takes; traced ones cannot be checked."""
     if isinstance(inputs, SparseSpikes):
         inputs = inputs.to_dense()
     spikes = jnp.asarray(inputs)
@@ -302,12 +305,17 @@ def _checked_inputs(op: str, chip: FixedPoint, num_inputs: int, inputs: Signal) 
     hint = "Pass as many as the network has"
     check_shape(op, "inputs", spikes, (None, None, num_inputs), "time, batch, inputs", hint)
     known = concrete(spikes)
-    if known is not None and known.size > 0:
+    if known is not None and known.size > 0 and not _are_counts(known, chip.max_input):
         known = known.astype("float64")
         wrong = known[(known != known.round()) | (known < 0) | (known > chip.max_input)]
-        if wrong.size > 0:
-            fail(
-                f"{op}: `inputs` must be whole numbers of spikes from 0 to {chip.max_input} on {chip.name}, "
-                f"got {wrong[0]:g}. Encode them as spikes with snnjax.encoding."
-            )
-    return spikes.astype(jnp.float32)
+        fail(
+            f"{op}: `inputs` must be whole numbers of spikes from 0 to {chip.max_input} on {chip.name}, "
+            f"got {wrong[0]:g}. Encode them as spikes with snnjax.encoding."
+        )
+    return spikes if spikes.dtype in (jnp.bool_, jnp.uint8) else spikes.astype(jnp.float32)
+
+
+def _are_counts(known: np.ndarray, most: int) -> bool:
+    """Whether numbers are whole and not negative, and `most` at most."""
+    is_whole = known.dtype.kind in "biu" or (known == np.rint(known)).all()
+    return bool(is_whole and known.min() >= 0 and known.max() <= most)

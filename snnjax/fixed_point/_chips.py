@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from snnjax._check import check_choice, check_integer, check_switches, check_within
+from snnjax._check import check_choice, check_integer, check_switches, check_within, fail
 
 DECAYS = ("shift", "multiply")
 ROUNDINGS = ("floor", "to_zero")
@@ -48,7 +48,8 @@ class FixedPoint:
         overflow: of a current: "saturate", "wrap", or "none" where currents are not stored. Membranes saturate.
         symmetric: states lie in ``[-top + 1, top - 1]`` with ``top = 2^(state_bits - 1)``, and wrapped ones in ``(-top,
             top]``; else in ``[-top, top - 1]``.
-        each_source: a current saturates after each source, in their order: inputs, then the neurons themselves.
+        each_source: a current saturates after each source, in their order: inputs, then the neurons themselves. Only
+            with overflow "saturate", `input_first` and dense connections, and without `input_shift`.
         input_first: inputs are added to a current before it decays.
         bounded_last: membranes saturate after the reset, not before.
         change_first: the change of a membrane is computed, and saturates, before it is added.
@@ -76,7 +77,7 @@ class FixedPoint:
             number.
 
     Raises:
-        ValueError: if a switch is unknown, or a number of bits is out of range.
+        ValueError: if a switch is unknown, a number of bits is out of range, or switches exclude each other.
 
     Example:
         >>> from snnjax import fixed_point
@@ -138,6 +139,12 @@ class FixedPoint:
             bits = check_integer("FixedPoint", name, getattr(self, name), 0)
             check_within(
                 "FixedPoint", name, np.array(bits), most, "Float32 and int32 hold no more exactly", least
+            )
+        saturates = self.overflow == "saturate" and self.input_first and self.input_shift == 0
+        if self.each_source and not (saturates and self.connections == ("dense",)):
+            fail(
+                "FixedPoint: `each_source` must be False unless overflow='saturate', input_first=True, "
+                "input_shift=0 and connections=('dense',), got True. Leave it out."
             )
 
     @property

@@ -8,10 +8,11 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
+from snnjax._types import steps_within
 from snnjax.fixed_point._chips import FixedPoint
 from snnjax.fixed_point._network import IntegerLayer, LayerState
 from snnjax.fixed_point._route import drive_of
-from snnjax.fixed_point._run import Arriving, Start, Steps, delivered, scan_neurons
+from snnjax.fixed_point._run import Steps, a_step_later, delivered, run_layer
 from snnjax.fixed_point._step import beside
 from snnjax.surrogates import Surrogate
 
@@ -35,49 +36,38 @@ class Real(NamedTuple):
     synapse_decay: Float[Array, "synapses neurons"]
 
 
-def train_layer(
-    chip: FixedPoint,
-    rule: SpikeRule | None,
-    held: tuple[IntegerLayer, Real],
-    state: LayerState,
-    spikes: Float[Array, "time batch inputs"],
-    valid: Array | None,
-) -> tuple[Steps, LayerState]:
-    """`run_layer` with a derivative: the same integers, of which spikes and membranes are float32."""
-    layer, real = held
-    spikes, late = delivered(state.arriving, spikes, valid)
-    arriving = Arriving(spikes, drive_of(real.weights, layer.shift, spikes, layer.route), valid)
-    start = state.membranes, state.fired
-    steps, (membranes, fired) = cast(_Found, _layer((chip, rule), real, arriving, (layer, start)))
-    return steps, LayerState(membranes, late, fired)
-
-
 _Static = tuple[FixedPoint, SpikeRule | None]
-_Held = tuple[IntegerLayer, Start]
-_Found = tuple[Steps, Start]
+_Held = tuple[IntegerLayer, LayerState, Array | None]
+_Found = tuple[Steps, LayerState]
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
-def _layer(static: _Static, real: Real, arriving: Arriving, held: _Held) -> _Found:
+def train_layer(static: _Static, real: Real, spikes: Array, held: _Held) -> _Found:
+    """`run_layer` with a derivative; what is `held` are a layer, its state and the lengths of sequences."""
     del real
-    layer, start = held
-    end, steps = scan_neurons(static[0], layer, start, arriving)
-    as_floats = steps.spikes.astype(jnp.float32), steps.v.astype(jnp.float32)
-    return Steps(*as_floats, steps.current), end
+    layer, state, lengths = held
+    return run_layer(static[0], layer, state, spikes, lengths)
 
 
-def _forward(static: _Static, real: Real, arriving: Arriving, held: _Held) -> tuple[_Found, "_Saved"]:
-    found = cast(_Found, _layer(static, real, arriving, held))
-    return found, _Saved(real, arriving.valid, held, found[0])
+def _forward(static: _Static, real: Real, spikes: Array, held: _Held) -> tuple[_Found, "_Saved"]:
+    found = cast(_Found, train_layer(static, real, spikes, held))
+    return found, _Saved(real, spikes, held, found[0])
 
 
 class _Saved(NamedTuple):
     """What the backward pass reads."""
 
     real: Real
-    valid: Array | None
+    spikes: Array
     held: _Held
     steps: Steps
+
+
+class _Factors(NamedTuple):
+    """What the cotangents of each step are multiplied by, ``[time, batch, neurons]``."""
+
+    keeps: Array  # the derivative of the membrane after the reset by that before it
+    rises: Array  # that of the spikes by the membrane
 
 
 class _Cotangents(NamedTuple):
@@ -85,21 +75,10 @@ class _Cotangents(NamedTuple):
 
     v: Array  # [batch, neurons]
     current: Array  # [synapses, batch, neurons]
-    fired: Array  # [batch, neurons]
+    fired: Array | None  # [batch, neurons] of a recurrent layer
 
 
-class _Step(NamedTuple):
-    """What the derivative of a step reads, ``[batch, neurons]``; of all steps with time first."""
-
-    of_spikes: Array  # the cotangents from outside
-    of_v: Array
-    membrane: Array  # before the reset
-    spikes: Array
-    slope: Array  # the derivative of the spikes by membrane and threshold
-    inside: Array | None  # [batch] whether the sequence has not ended
-
-
-def _backward(static: _Static, saved: _Saved, cotangents: _Found) -> tuple[Real, Arriving, None]:
+def _backward(static: _Static, saved: _Saved, cotangents: _Found) -> tuple[Real, Array | None, None]:
     r"""The derivative of the steps of the real neurons.
 
     With membrane :math:`m`, such a step is
@@ -111,70 +90,99 @@ def _backward(static: _Static, saved: _Saved, cotangents: _Found) -> tuple[Real,
 
     Gradients do not pass through the state before the first step.
     """
-    (_, rule), (real, valid, (layer, (start, fired)), steps), (given, _) = static, saved, cotangents
-    wide = beside(real)
-    before = jnp.concatenate([start.v[None].astype(jnp.float32), steps.v[:-1]])
-    membrane = wide.decay[None] * before + jnp.sum(steps.current.astype(jnp.float32), 1) + wide.bias[None]
-    slope = jnp.zeros_like(membrane)
-    if rule is not None:
-        slope = rule.surrogate.derivative(membrane / wide.unit[None] - wide.threshold[None])
-    none = _Cotangents(*(jnp.zeros(own.shape, jnp.float32) for own in (start.v, start.current, start.v)))
-    xs = _Step(given.spikes, given.v, membrane, steps.spikes, slope, valid)
-    back = functools.partial(_step_back, static, (layer, real))
-    _, (drive, of_m, of_threshold) = jax.lax.scan(back, none, xs, reverse=True)
+    rule, (real, spikes, (layer, state, lengths), steps), given = static[1], saved, cotangents[0]
+    factors = _factors(static, real, state, steps)
+    g_v, g_m, g_drive = _steps_back(static, (layer, real), factors, given, lengths)
     recurrent = None
-    if fired is not None:
-        sent = jnp.concatenate([fired[None], steps.spikes[:-1]])
-        recurrent = jnp.einsum("tbm,tkbn->kmn", sent, drive) * _power(layer.recurrent_shift)
-    zeros = jax.tree.map(jnp.zeros_like, real)
-    found = zeros._replace(recurrent=recurrent, threshold=of_threshold.sum((0, 1)), bias=of_m.sum((0, 1)))
-    return found, Arriving(None, drive, None), None  # type: ignore[arg-type]
-
-
-def _step_back(
-    static: _Static, held: tuple[IntegerLayer, Real], after: _Cotangents, own: _Step
-) -> tuple[_Cotangents, tuple[Array, Array, Array]]:
-    """A step of the backward pass, and the cotangents of its drive, its membrane and its threshold."""
-    (chip, rule), (layer, real) = static, held
-    wide, subtracts = beside(real), chip.reset == "subtract"
-    g_spikes, g_v = own.of_spikes + after.fired, own.of_v + after.v
-    of_threshold = jnp.zeros_like(g_v)
+    if state.fired is not None:
+        sent = a_step_later(state.fired, steps.spikes)
+        recurrent = jnp.einsum("tbm,tkbn->kmn", sent, g_drive) * _power(layer.recurrent_shift)
+    # By the argument of the spikes, of which the membrane is the other part, and by what a reset takes.
+    threshold = jnp.zeros_like(real.threshold)
     if rule is not None:
-        if not rule.detach_reset:
-            g_spikes = g_spikes - g_v * (wide.unit * wide.threshold if subtracts else own.membrane)
-        of_threshold = -g_spikes * own.slope - (g_v * own.spikes * wide.unit if subtracts else 0)
-    stays = g_v if rule is None or subtracts else g_v * (1 - own.spikes)
-    g_m = stays + g_spikes * own.slope / wide.unit
-    g_current = g_m[None] + after.current
-    g_drive = g_current * 2.0**chip.input_shift
-    g_drive = g_drive * wide.synapse_decay if chip.input_first else g_drive
-    g_fired = jnp.zeros_like(g_m)
-    if real.recurrent is not None:
-        g_fired = jnp.einsum("kbn,kmn->bm", g_drive, real.recurrent) * _power(layer.recurrent_shift)
-    now = _Cotangents(wide.decay * g_m, wide.synapse_decay * g_current, g_fired)
-    found = g_drive, g_m, of_threshold
-    if own.inside is None:
-        return now, found
-    none = jax.tree.map(jnp.zeros_like, found)
-    within = functools.partial(jnp.where, own.inside[:, None])
-    kept = _Cotangents(g_v, after.current, after.fired)
-    return (
-        _Cotangents(
-            within(now.v, kept.v),
-            _within(own.inside, now.current, kept.current),
-            within(now.fired, kept.fired),
-        ),
-        (_within(own.inside, g_drive, none[0]), within(g_m, none[1]), within(of_threshold, none[2])),
-    )
+        threshold = real.unit * jnp.sum((1 - steps.spikes) * g_v - g_m, axis=(0, 1))
+    weights, g_spikes = _to_sources(layer, state, real.weights, spikes, g_drive)
+    of_neurons = {"threshold": threshold, "bias": g_m.sum((0, 1))}
+    found = jax.tree.map(jnp.zeros_like, real)
+    return found._replace(weights=weights, recurrent=recurrent, **of_neurons), g_spikes, None
 
 
-def _within(inside: Array, now: Array, otherwise: Array) -> Array:
-    """Arrays ``[synapses, batch, neurons]`` from `now` within a sequence."""
-    return jnp.where(inside[None, :, None], now, otherwise)
+def _factors(static: _Static, real: Real, state: LayerState, steps: Steps) -> _Factors:
+    """Of all steps at once."""
+    (chip, rule), wide = static, beside(real)
+    before = a_step_later(state.membranes.v.astype(jnp.float32), steps.v)
+    membrane = wide.decay[None] * before + jnp.sum(steps.current, 1) + wide.bias[None]
+    if rule is None:
+        return _Factors(jnp.ones_like(membrane), jnp.zeros_like(membrane))
+    unit, threshold, subtracts = wide.unit[None], wide.threshold[None], chip.reset == "subtract"
+    rises = rule.surrogate.derivative(membrane / unit - threshold) / unit
+    keeps = jnp.ones_like(membrane) if subtracts else 1 - steps.spikes
+    if not rule.detach_reset:
+        keeps -= rises * (unit * threshold if subtracts else membrane)
+    return _Factors(keeps, rises)
+
+
+# What a step back reads: the cotangent of its membrane, two factors with a sum between them, whether it is inside.
+_OfStep = tuple[Array, Array, Array, Array | None, Array | None]
+_Three = tuple[Array, Array, Array]
+
+
+def _steps_back(
+    static: _Static,
+    held: tuple[IntegerLayer, Real],
+    factors: _Factors,
+    given: Steps,
+    lengths: Array | None,
+) -> _Three:
+    """The cotangents of membranes after and before their reset, and of drives; 0 behind the end of a sequence."""
+    (chip, _), (layer, real), wide = static, held, beside(held[1])
+    to_drive = 2.0**chip.input_shift * (wide.synapse_decay if chip.input_first else 1.0)
+
+    def back(after: _Cotangents, own: _OfStep) -> tuple[_Cotangents, _Three]:
+        of_v, keeps, sent, rises, inside = own
+        g_v, g_fired = of_v + after.v, after.fired
+        g_m = keeps * g_v + sent
+        if g_fired is not None and rises is not None:
+            g_m += rises * g_fired
+        g_current = g_m[None] + after.current
+        g_drive = g_current * to_drive
+        if real.recurrent is not None:
+            g_fired = jnp.einsum("kbn,kmn->bm", g_drive, real.recurrent) * _power(layer.recurrent_shift)
+        now = _Cotangents(wide.decay * g_m, wide.synapse_decay * g_current, g_fired)
+        found = g_v, g_m, g_drive
+        if inside is None:
+            return now, found
+
+        def within(now: Array, otherwise: Array) -> Array:
+            return jnp.where(jnp.expand_dims(inside, (*range(now.ndim - 2), now.ndim - 1)), now, otherwise)
+
+        kept = _Cotangents(g_v, after.current, after.fired)
+        return jax.tree.map(within, (now, found), (kept, jax.tree.map(jnp.zeros_like, found)))
+
+    zeros = jnp.zeros(given.v.shape[1:], jnp.float32)
+    is_recurrent = real.recurrent is not None
+    currents = jnp.zeros(given.current.shape[1:], jnp.float32)
+    last = _Cotangents(zeros, currents, zeros if is_recurrent else None)
+    sent, rises = factors.rises * given.spikes, factors.rises if is_recurrent else None
+    xs = given.v, factors.keeps, sent, rises, steps_within(given.v.shape[0], lengths)
+    return jax.lax.scan(back, last, xs, reverse=True)[1]
+
+
+def _to_sources(
+    layer: IntegerLayer, state: LayerState, weights: Array, spikes: Array, g_drive: Array
+) -> tuple[Array, Array | None]:
+    """The cotangents of weights and spikes; of whole numbers there is none."""
+
+    def drive(weights: Array, spikes: Array) -> Array:
+        return drive_of(weights, layer.shift, delivered(state.arriving, spikes), layer.route)
+
+    _, pull = jax.vjp(drive, weights, spikes.astype(jnp.float32))
+    g_weights, g_spikes = pull(g_drive)
+    return g_weights, g_spikes if spikes.dtype == jnp.float32 else None
 
 
 def _power(shift: ArrayLike) -> Array:
     return (1 << jnp.asarray(shift, jnp.int32)).astype(jnp.float32)
 
 
-_layer.defvjp(_forward, _backward)
+train_layer.defvjp(_forward, _backward)

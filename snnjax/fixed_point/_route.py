@@ -56,12 +56,18 @@ def route_of(layer: ChainLayer) -> Route:
     return Route(tuple(pools), block.geometry(shape) if isinstance(block, Convolve) else None)
 
 
+def pooled_on(route: Route, spikes: Array) -> Array:
+    """The spikes behind the pools."""
+    for pooling in route.pools:
+        spikes = pooled(dataclasses.replace(pooling, how="sum"), spikes.astype(jnp.float32))
+    return spikes
+
+
 def drive_of(
     weights: Array, shift: ArrayLike, spikes: Array, route: Route = DENSE
 ) -> Float[Array, "*axes synapses batch neurons"]:
     """The sums of the weights of all spikes, float32 that holds integers: exact below 2^24, in any order."""
-    for pooling in route.pools:
-        spikes = pooled(dataclasses.replace(pooling, how="sum"), spikes)
+    spikes = pooled_on(route, spikes)
     if route.convolution is not None:
         options = route.convolution.options
         sums = jnp.stack([spike_conv(spikes, own.astype(jnp.float32), **options) for own in weights], axis=-3)

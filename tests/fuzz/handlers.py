@@ -18,8 +18,10 @@ from snnjax import (
     SparseSpikes,
     Synapses,
     circuits,
+    conv2d,
     delay_spikes,
     delayed_spike_matmul,
+    fixed_point,
     lif_network,
     neurons,
     pool_spikes,
@@ -33,6 +35,9 @@ from snnjax import (
 from snnjax._targets import TARGETS
 from snnjax._types import Signal
 from snnjax.circuits import Record
+from snnjax.fixed_point._network import LayerState
+from snnjax.fixed_point._route import Route
+from snnjax.fixed_point._run import run_layer
 from snnjax.ops._moments import moments
 from snnjax.ops.connect import connect
 from snnjax.plasticity import STDP, ShortTerm
@@ -69,8 +74,9 @@ def valid_calls(num_networks: int) -> list[calls.Call]:
     for batch, width in ((3, 5), (17, 65), (2, 300)):
         for function, given in (*single_ops(batch, width), *pools_and_norms(batch, width)):
             found += calls.calls_of(with_gradient(function), *given)
-        for function, given in (*with_int8(batch, width), *simulations(width)):
-            found += calls.calls_of(function, *given)
+        for forms in (with_int8(batch, width), integer_layers(batch, width), simulations(width)):
+            for function, given in forms:
+                found += calls.calls_of(function, *given)
     assert {call.target for call in found} == set(TARGETS)
     return found
 
@@ -127,6 +133,28 @@ def pools_and_norms(batch: int, width: int) -> list[tuple[Callable[..., Any], tu
     for slots in (4, 2 * width):
         spikes = SparseSpikes.from_ids(jnp.zeros((batch, slots), jnp.int32), 4 * width).with_values()
         found.append((lambda x: pool_spikes(x, 2, shape=(2, 2, width), how="max"), (spikes,)))
+    return found
+
+
+def integer_layers(batch: int, width: int) -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
+    """Layers in the integers of a chip: recurrent, on spikes that are late, and on given sums."""
+    whole = functools.partial(jnp.ones, dtype=jnp.int32)
+    cells = fixed_point.Neurons(whole(7), whole(7), whole((2, 7)), whole(7))
+    rest = fixed_point.Membranes(whole((batch, 7)), whole((2, batch, 7)))
+    held: dict[str, Any] = {"neurons": cells, "unit": jnp.ones(7), "name": "a"}
+    weights, own = (jnp.ones((2, inputs, 7), jnp.int8) for inputs in (width, 7))
+    dense = fixed_point.IntegerLayer(weights=weights, recurrent=own, **held)
+    form = conv2d(1, 1).geometry((7, 1, width))
+    kernels = jnp.ones((2, 1, 1, width, 1), jnp.int8)
+    images = fixed_point.IntegerLayer(weights=kernels, route=Route((), form), **held)
+    found: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
+    for chip, layer, last, dtype in (
+        (fixed_point.XYLO, dense, (jnp.ones((batch, width)), jnp.ones((batch, 7))), jnp.uint8),
+        (fixed_point.SPECK, images, (None, None), jnp.float32),
+    ):
+        spikes = jnp.ones((3, batch, layer.num_inputs), dtype)
+        given = layer, LayerState(rest, *last), spikes, whole(batch)
+        found.append((functools.partial(run_layer, chip), given))
     return found
 
 

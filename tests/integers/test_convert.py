@@ -148,7 +148,7 @@ def test_gradients_are_those_of_the_real_step(chip, detach_reset):
     weights = jax.random.normal(jax.random.key(3), (2, 6, *size))
 
     def ours(real):
-        found, _ = train_layer(chip, own.rule, (own.layer, real), start, spikes, None)
+        found, _ = train_layer((chip, own.rule), real, spikes, (own.layer, start, None))
         return jnp.sum(weights[0] * found.spikes + weights[1] * found.v / 100), found
 
     def theirs(real, found):

@@ -1,5 +1,6 @@
 """One step of integer neurons: lava's equations in integers without bounds, decays, and products within int32."""
 
+import dataclasses
 from pathlib import Path
 
 import jax
@@ -94,13 +95,21 @@ def test_a_shift_takes_at_least_one_of_a_positive_state(x, decay, left):
     assert decayed(fixed_point.XYLO, jnp.int32(x), jnp.int32(decay)) == left
 
 
-def test_switches_and_bits_are_checked():
+@pytest.mark.parametrize(
+    ("wrong", "expected"),
+    [
+        (
+            {"state_bits": 25},
+            "`state_bits` must be between 8 and 24, got 25. Float32 and int32 hold no more exactly.",
+        ),
+        (
+            {"overflow": "wrap"},
+            "`each_source` must be False unless overflow='saturate', input_first=True, input_shift=0 and "
+            "connections=('dense',), got True. Leave it out.",
+        ),
+    ],
+)
+def test_switches_and_bits_are_checked(wrong, expected):
     with pytest.raises(ValueError) as error:
-        fixed_point.FixedPoint(
-            name="test", weight_bits=8, state_bits=25, decay="shift", decay_bits=4, rounding="floor",
-            threshold_bits=15, bias_bits=16,
-        )  # fmt: skip
-    expected = (
-        "FixedPoint: `state_bits` must be between 8 and 24, got 25. Float32 and int32 hold no more exactly."
-    )
-    assert str(error.value) == expected
+        dataclasses.replace(fixed_point.XYLO, **wrong)
+    assert str(error.value) == f"FixedPoint: {expected}"

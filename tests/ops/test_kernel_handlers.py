@@ -16,7 +16,7 @@ from snnjax._neuron_table import RESETS, SURROGATES
 from snnjax._schema import PRODUCTS, TABLES
 from snnjax._targets import TARGETS
 from tests.fuzz.calls import Array, Call, calls_of, execute
-from tests.fuzz.handlers import OF_RANDOM_VALUES, pools_and_norms, simulations, single_ops
+from tests.fuzz.handlers import OF_RANDOM_VALUES, integer_layers, pools_and_norms, simulations, single_ops
 from tests.ops.common import with_gradient
 from tests.ops.kernel_checks import needs_kernels
 from tests.ops.lif_network.random_networks import Form, arguments, runner
@@ -86,7 +86,7 @@ def valid_calls() -> dict[str, list[Call]]:
             largest[form] = max(call, largest.get(form, call), key=_size)
     for (target, _), call in largest.items():
         found[target].append(call)
-    for function, given in simulations(33):
+    for function, given in (*integer_layers(17, 65), *simulations(33)):
         for call in calls_of(function, *given):
             found[call.target].append(call)
     return found
@@ -226,7 +226,7 @@ def test_arrays_are_found_by_name() -> None:
 # What a call may do without; gradients of all but what spikes carry from call to call as well.
 OPTIONAL = re.compile(
     r".*(linears?\.bias|lengths|is_inside|stdp\.plastic|g\.(counts|spikes)"
-    r"|results (results\.spikes|record\.layers\.(v|current)))(\[\d\])?"
+    r"|results (results\.spikes|record\.layers\.(v|current)))(\[\d\])?|operands before"
 )
 CARRIED = re.compile(r"first(_readout|\.(?![vw]\b))")
 

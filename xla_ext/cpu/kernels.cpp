@@ -3,6 +3,7 @@
 #include "kernels.hpp"
 
 #include "kernels/byte_products.hpp"
+#include "kernels/integer_neurons.hpp"
 #include "kernels/lists.hpp"
 #include "kernels/neuron.hpp"
 #include "kernels/patches.hpp"
@@ -78,6 +79,9 @@ constexpr Kernels kKernels{
     .stepSynaptic = stepSynaptic,
     .addPoisson = addPoisson,
     .addNoise = addNoise,
+    .addIntegers = addIntegers,
+    .addWhole = addWhole,
+    .stepIntegers = stepIntegers,
     .derivative = derivative,
 };
 

@@ -246,6 +246,37 @@ struct NoiseStep {
   float* currents;  // added to
 };
 
+// How a chip computes with integers (snnjax/fixed_point/_chips.py).
+struct IntegerArithmetic {
+  bool shifts, to_zero, at_least_one;  // decays
+  bool saturates, wraps, each_source;  // currents
+  bool input_first, change_first, bounded_last, subtracts, inclusive;
+  std::int32_t decay_bits, input_shift, low, high, max_spikes;
+};
+
+// What adds rows of int8, times spikes and 2 to the power of a shift, to sums.
+struct IntegerSums {
+  Index columns;  // whole vectors
+  Rows<const std::int8_t> weights;
+  std::int32_t shift;  // below 32
+  bool saturates;      // after each row
+  std::int32_t low, high;
+};
+
+// One time step of neurons in the integers of a chip. Rows of constants and states are whole vectors, of which the
+// neurons behind the last one have a threshold that no membrane reaches.
+struct IntegerStep {
+  IntegerArithmetic chip;
+  Index neurons, synapses;
+  Index stride;                                  // from one synapse to the next
+  const std::int32_t *threshold, *decay, *bias;  // decays by what they keep, unless they are shifts below 32
+  const std::int32_t* synapse_decay;             // [synapses, stride]
+  std::int32_t* arriving;                        // likewise, set to 0; already in `current` with each_source
+  std::int32_t *v, *current, *counts;            // updated
+  float *spikes, *record_v;                      // [neurons], overwritten; the record may be nullptr
+  Rows<float> record_current;                    // likewise, of each synapse
+};
+
 struct Kernels {
   const char* name;
   Index lanes;      // float32 numbers in a vector
@@ -388,6 +419,12 @@ struct Kernels {
   Index (*stepSynaptic)(const SynapticStep& step, std::uint32_t* spikes);
   void (*addPoisson)(const PoissonStep& step);
   void (*addNoise)(const NoiseStep& step);
+  // sums += values[k] * 2^shift * weights[ids[k]], in this order.
+  void (*addIntegers)(const SpikeRow& spikes, const IntegerSums& add, std::int32_t* sums);
+  // The same of numbers that are given, float32 that holds integers.
+  void (*addWhole)(const float* from, Index columns, std::int32_t* sums);
+  // Whether a neuron spikes.
+  bool (*stepIntegers)(const IntegerStep& step);
   // out = surrogate.derivative(x), any number of elements.
   void (*derivative)(SurrogateForm surrogate, const float* x, Index count, float* out);
 };

@@ -5,14 +5,17 @@ N-MNIST has 17 x 17 x 2 inputs and 40 steps, 800 recordings for training and 300
 12 coefficients crosses one of four levels, upwards or downwards. Both networks exceed the inputs of Xylo, so they have
 its arithmetic and not its size. In brackets are the spikes of a hidden neuron in a step. ``--specification FILE``
 instead writes the network of vowels for Xylo, of the first seed, with the inputs of all test utterances, for
-`tests/golden/make_xylo.py`.
+`tests/golden/make_xylo.py`. ``--speed`` instead prints the CPU time of networks of random weights and inputs, in
+floating point and in integers, of all threads: the least of interleaved rounds.
 """
 
 import argparse
 import dataclasses
 import functools
+import itertools
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +25,7 @@ import numpy as np
 
 import snnjax
 from snnjax import data, fixed_point, losses, neurons, train
+from snnjax._types import Params
 
 BATCH, BOUND = 25, 0.1  # samples; spikes of a neuron in a step, above which a penalty keeps them
 MORE = 2  # epochs straight through, and in floating point for comparison
@@ -137,12 +141,94 @@ def measure(
     return ", ".join(f"{name} {share:.2f} ({activity:.3f})" for name, (share, activity) in pairs)
 
 
+class Shape(NamedTuple):
+    """Of a network with 100 hidden neurons, its inputs, and the share of them that spike."""
+
+    steps: int
+    batch: int
+    inputs: int
+    outputs: int
+    rate: float
+
+
+SHAPES = {
+    "N-MNIST": Shape(40, BATCH, 578, 10, 0.02),
+    "vowels": Shape(87, BATCH, 96, 9, 0.05),
+    "60 steps of 64": Shape(60, 64, 96, 9, 0.05),
+}
+ROUNDS, CALLS = 30, 5  # of a round, each program in turn
+
+
+def least_times(programs: dict[str, Callable[[], Any]]) -> dict[str, float]:
+    """The milliseconds of CPU time of each program."""
+    found = dict.fromkeys(programs, float("inf"))
+    for program in programs.values():
+        jax.block_until_ready(program())
+    for _ in range(ROUNDS):
+        for name, program in programs.items():
+            started = time.process_time()
+            for _ in range(CALLS):
+                jax.block_until_ready(program())
+            found[name] = min(found[name], 1e3 * (time.process_time() - started) / CALLS)
+    return found
+
+
+def programs_of(shape: Shape, chip: fixed_point.FixedPoint, recurrent: bool) -> dict[str, Callable[[], Any]]:
+    """Inference and a gradient, in floating point and in the integers of a chip."""
+    neuron = neurons.current_lif(0.9, 1.0, 0.7, reset=chip.reset)
+    readout = snnjax.leaky_readout(shape.outputs, decay=0.95)
+    net = snnjax.network(shape.inputs, [snnjax.layer(100, neuron, recurrent=recurrent)], readout)
+    params = net.init(jax.random.key(0))
+    if (
+        recurrent
+    ):  # with weights as large as these, neurons of Xylo drive one another to their 31 spikes in each step
+        params["layer_0/recurrent"] = jax.tree.map(lambda own: own / 4, params["layer_0/recurrent"])
+    random = np.random.default_rng(0).random((shape.steps, shape.batch, shape.inputs))
+    x = jnp.asarray((random < shape.rate).astype(np.uint8))
+    labels = jnp.zeros(shape.batch, jnp.int32)
+    whole, _ = fixed_point.convert(net, params, chip)
+
+    def gradient(network: snnjax.Network) -> Callable[[], Any]:
+        def loss(params: Params, x: jax.Array) -> jax.Array:
+            return losses.cross_entropy_sum(network.apply(params, None, x)[0].output, labels)
+
+        return functools.partial(jax.jit(jax.grad(loss)), params, x)
+
+    return {
+        "float": functools.partial(
+            jax.jit(lambda params, x: net.apply(params, None, x)[0].output), params, x
+        ),
+        "integers": functools.partial(
+            jax.jit(lambda whole, x: fixed_point.run(whole, x)[0].output), whole, x
+        ),
+        "float step": gradient(net),
+        "integers step": gradient(fixed_point.on_chip(net, chip)),
+    }
+
+
+def print_speed() -> None:
+    """A line for each shape and chip."""
+    for (name, shape), (chip_name, chip), recurrent in itertools.product(
+        SHAPES.items(), CHIPS.items(), (False, True)
+    ):
+        found = least_times(programs_of(shape, chip, recurrent))
+        pairs = [(found[f"float{what}"], found[f"integers{what}"]) for what in ("", " step")]
+        words = [f"{ours:.2f} ms beside {theirs:.2f}, {theirs / ours:.2f}x" for theirs, ours in pairs]
+        kind = "recurrent" if recurrent else "feed-forward"
+        sys.stdout.write(f"{name}, {kind}, {chip_name}: run {words[0]}; step {words[1]}\n")
+        sys.stdout.flush()
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, help="N-MNIST, as for data.load_nmnist")
     parser.add_argument("--specification", type=Path, metavar="FILE", help="write a network for XyloSim")
+    parser.add_argument("--speed", action="store_true", help="only the CPU time of random networks")
     options = parser.parse_args()
+    if options.speed:
+        print_speed()
+        return
     tasks = {"vowels": (vowels(), 100, 30, range(16))}
     if options.specification is not None:
         write_specification(*tasks["vowels"][:3], options.specification)
