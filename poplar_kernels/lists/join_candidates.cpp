@@ -19,8 +19,9 @@ class CutCandidates : public poplar::MultiVertex {
   In<float> membranes;      // [rows, workers, slots], of Part
   Out<unsigned> cuts;       // [rows, kCutWords]
   Out<unsigned> kept;       // [rows, kKeptWords]
-  InOut<unsigned> dropped;  // [rows], spikes that find no slot are added
+  InOut<unsigned> dropped;  // [rows], spikes that find no slot
   unsigned rows, capacity, num_neurons;
+  bool adds;  // to what was dropped before
 
   bool compute(unsigned worker) {
     for (unsigned row = 0; row < rows; ++row) {
@@ -29,7 +30,7 @@ class CutCandidates : public poplar::MultiVertex {
       keep({row, worker, false, found.near, stay.near});
       if (worker > 0) continue;
       kept[row * kKeptWords + 2 * kShares] = found.spikes;
-      dropped[row] += found.spikes - stay.spikes;
+      dropped[row] = (adds ? dropped[row] : 0) + found.spikes - stay.spikes;
     }
     return true;
   }

@@ -33,8 +33,8 @@ constexpr Slots kFourAbove = 7, kPass = 18;
 // and minima, of which two find a bundle. Around it: the bound 4, both lanes 5, pointers and the loop 4.
 constexpr Slots kFourBeyond = 11, kWalk = 13;
 // Of both kinds: what stays 5; own part, tests, the count and its store 10. The first worker: both cuts 4, their
-// addresses 4, spikes and dropped ones 5.
-constexpr Slots kKinds = 5 + 2 * 10, kCuts = 13;
+// addresses 4, spikes and dropped ones 5, whether these add to others.
+constexpr Slots kKinds = 5 + 2 * 10, kCuts = 14;
 // The search for the cut of `candidates`. Gathered ones are stored first, and the search then does not touch the parts.
 struct ListSearch {
   Slots candidates, counts, walks, tie_passes, ties;
@@ -67,7 +67,7 @@ constexpr Slots header(unsigned id_bytes) { return 4 + kListHeader * store(id_by
 template <class Id>
 std::uint64_t workerCycles(const CutCandidates<Id>& vertex, unsigned worker) {
   using namespace cycles;
-  Slots slots = entry(8, false);
+  Slots slots = entry(9, false);
   for (unsigned row = 0; row < vertex.rows; ++row) {
     const Counts found = vertex.parts().count(row), stay = found.cappedTo(vertex.capacity);
     const auto kind = [&](bool spikes, unsigned all, unsigned staying) -> Slots {

@@ -5,7 +5,8 @@
 
 namespace snnjax {
 
-// out[j] = sum_r in[r, j], row by row in order. Workers share columns: pairs, four of which are summed at once.
+// out[j] = sum_r in[r, j], row by row in order. Workers share columns: pairs, four of which are summed at once, or one of
+// four rows a turn.
 class SumRows : public poplar::MultiVertex {
  public:
   In<float> in;    // [rows, columns]
@@ -37,7 +38,11 @@ class SumRows : public poplar::MultiVertex {
     N sums[kCount];
     for (unsigned i = 0; i < kCount; ++i) sums[i] = Of::fill(0.0f);
     const float* at = &in[j];
-    for (unsigned r = 0; r < rows; ++r, at += columns) {
+    unsigned r = 0;
+    for (; kCount == 1 && r + 4 <= rows; r += 4, at += 4 * columns) {
+      for (unsigned i = 0; i < 4; ++i) sums[0] += Of::load(at + i * columns);
+    }
+    for (; r < rows; ++r, at += columns) {
       for (unsigned i = 0; i < kCount; ++i) sums[i] += Of::load(at + i * Of::kCount);
     }
     for (unsigned i = 0; i < kCount; ++i) Of::store(&out[j + i * Of::kCount], sums[i]);

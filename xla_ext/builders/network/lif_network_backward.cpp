@@ -57,8 +57,9 @@ class Backward {
     while (pass_.begun < pass_.of_lists.size()) pass_.addSet(graph_, "");
   }
 
-  // Sums over time, and what arrives from behind the last step.
+  // Sums over time, and what arrives from behind the last step; vertices that run once start from there by themselves.
   void startAtZero(std::size_t l) {
+    if (startsAlone(plan_, l)) return;
     const LayerCotangents& own = cotangents_.layers[l];
     for (const Tensor& each : {own.g_bias, own.g_decay, own.g_threshold, own.g_gain, own.g_w, own.g_second}) {
       if (each.valid()) pass_.zeros.push_back(each);
@@ -113,7 +114,7 @@ class Backward {
       addVertex(graph_, set,
                 layer.leaky ? templateVertex("snnjax::LeakyGradientScan", learns)
                             : templateVertex("snnjax::LifGradientScan", layer.neuron.second_state, learns),
-                at.tile(), fields, layer.leaky ? leakyStates(at) : gradientStates(at));
+                at.tile(), fields, layer.leaky ? leakyGradientStates(at) : gradientStates(at));
     });
     return g_current;
   }

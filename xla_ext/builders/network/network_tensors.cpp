@@ -37,7 +37,7 @@ LayerTensors addLayer(poplar::Graph& graph, const NetworkPlan& plan, std::size_t
   if (layer.leaky) return tensors;
   tensors.threshold = blocks(columns, "threshold");
   tensors.second_threshold = blocks(columns, "second_threshold");
-  tensors.counts = states(1, "counts");
+  if (plan.keepsCounts(l)) tensors.counts = states(1, "counts");
   if (layer.neuron.second_state) {
     tensors.second = blocks(kSecondConstants * columns, "second");
     tensors.second_states = states(plan.secondRows(l), "second_states");

@@ -27,9 +27,9 @@ std::vector<Field> neuronFields(const LayerTile& at, const NetworkTensors& tenso
   std::vector<Field> fields = leakyFields(at, tensors, block, current);
   fields.insert(fields.end(), {{"threshold", own.threshold[at.block]},
                                {"second_threshold", own.second_threshold[at.block]},
-                               {"counts", at.ownStates(own.counts)},
                                {"offered", at.ownRows(offered.rows)},
                                {"marks", at.ownRows(offered.marks)}});
+  if (at.plan.keepsCounts(at.l)) fields.push_back({"counts", at.ownStates(own.counts)});
   if (!at.layer().neuron.second_state) return fields;
   fields.insert(fields.end(), {{"second", own.second[at.block]}, {"w", at.ownStates(own.second_states)}});
   return fields;
@@ -108,8 +108,24 @@ std::vector<State> gradientStates(const LayerTile& at) {
   std::vector<State> states = leakyStates(at);
   const std::vector<State> switches = surrogateStates(neuron);
   states.insert(states.end(), switches.begin(), switches.end());
-  if (neuron.second_state) states.push_back({"raises", at.layer().learns_constants || neuron.raises_threshold});
+  const bool learns = at.layer().learns_constants;
+  if (neuron.second_state) {
+    states.push_back({"raises", learns || neuron.raises_threshold});
+  } else if (!learns && !at.layer().recurrent) {
+    states.push_back({"starts", startsAlone(at.plan, at.l)});
+  }
   return states;
+}
+
+std::vector<State> leakyGradientStates(const LayerTile& at) {
+  std::vector<State> states = leakyStates(at);
+  states.push_back({"starts", startsAlone(at.plan, at.l)});
+  return states;
+}
+
+bool startsAlone(const NetworkPlan& plan, std::size_t l) {
+  const LayerPlan& layer = plan.layers[l];
+  return plan.num_blocks == 1 && !layer.learns_constants && !layer.recurrent && !layer.neuron.second_state;
 }
 
 }  // namespace snnjax::builders

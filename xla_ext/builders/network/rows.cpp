@@ -96,13 +96,16 @@ std::vector<RowPart> rowPartsOf(const LayerTile& at) {
   return all;
 }
 
-std::vector<State> rowStates(const LayerTile& at, const ListPlan& list) { return rowStates(at, list, at.rows()); }
+std::vector<State> rowStates(const LayerTile& at, const ListPlan& list) {
+  std::vector<State> states = currentStates(at, list, at.rows());
+  states.push_back({"num_inputs", list.num_neurons});
+  return states;
+}
 
-std::vector<State> rowStates(const LayerTile& at, const ListPlan& list, unsigned rows) {
+std::vector<State> currentStates(const LayerTile& at, const ListPlan& list, unsigned rows) {
   return {{"rows", rows},
           {"stride", list.stride},
           {"capacity", list.capacity},
-          {"num_inputs", list.num_neurons},
           {"neurons", at.layer().tiles.columns}};
 }
 

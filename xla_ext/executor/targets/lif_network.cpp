@@ -26,7 +26,9 @@ class Results {
   void run() {
     const std::size_t last = plan_.layers.size() - 1;
     if (results_.output) give(results_.output, membranes(last));
-    for (std::size_t l = 0; l < num_lif_; ++l) give(results_.counts[l], inBatch(l, network_.tensors.layers[l].counts));
+    for (std::size_t l = 0; l < num_lif_ && plan_.options.counts; ++l) {
+      give(results_.counts[l], inBatch(l, network_.tensors.layers[l].counts));
+    }
     for (std::size_t l = 0; l < num_lif_; ++l) giveDropped(l);
     for (std::size_t l = 0; l < num_lif_; ++l) giveSpikes(l);
     for (std::size_t l = 0; l < num_lif_; ++l) {
@@ -166,6 +168,8 @@ void lifNetwork(Lowering& lowering, const Instruction& instruction) {
   builders::NetworkOptions options = optionsOf(lowering, operands, call.keepsRecord());
   options.last_spikes = std::ranges::any_of(
       call.results.results.last, [&](const auto& state) { return state.spikes && lowering.isRead(*state.spikes); });
+  options.counts = std::ranges::any_of(call.results.results.counts,
+                                       [&](const Value& counts) { return lowering.isRead(counts.value()); });
   const NetworkOnTiles network = bringNetwork(lowering, operands, options);
   lowering.program().add(builders::addForward(lowering.graph(), network.plan, network.tensors));
   Results(lowering, call, operands, network).run();

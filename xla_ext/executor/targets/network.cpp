@@ -102,9 +102,11 @@ class Bringer {
   Bringer(Lowering& lowering, const NetworkOperands& operands, NetworkOnTiles& network)
       : lowering_(lowering), operands_(operands), network_(network), plan_(network.plan) {}
 
+  // Events are sorted behind all copies, which then share one exchange.
   void run() {
+    poplar::program::Sequence sorting;
     if (operands_.has_lists) {
-      bringEvents();
+      sorting = bringEvents();
     } else {
       const ListPlan& list = plan_.lists.front();
       const Tensor& history = network_.tensors.lists.front().values_history;
@@ -112,6 +114,7 @@ class Bringer {
     }
     bringLengths();
     for (std::size_t l = 0; l < plan_.layers.size(); ++l) bringLayer(l);
+    lowering_.program().add(sorting);
   }
 
   // Those that are not already on their tiles.
@@ -220,8 +223,8 @@ class Bringer {
     bringRows(lowering_, from, blocks, layer.tiles, rows, layer.neurons);
   }
 
-  // In any order, with ids out of range: sorted at their homes.
-  void bringEvents() {
+  // In any order, with ids out of range; returns what sorts them at their homes.
+  poplar::program::Sequence bringEvents() {
     const ListPlan& list = plan_.lists.front();
     const builders::ListTensors& tensors = network_.tensors.lists.front();
     const Tensor ids = array(operands_.ids);
@@ -255,7 +258,7 @@ class Bringer {
                            {"stride", list.stride},
                            {"num_inputs", list.num_neurons}});
     }
-    lowering_.program().add(poplar::program::Execute(set));
+    return poplar::program::Sequence({poplar::program::Execute(set)});
   }
 
   Lowering& lowering_;
