@@ -114,22 +114,30 @@ class JoinCandidates : public poplar::MultiVertex {
   bool compute(unsigned worker) {
     for (unsigned row = 0; row < rows; ++row) {
       Id* const record = &list[row * stride];
-      unsigned slot = 0, spikes = 0;
-      for (unsigned run = 0; run < kRuns; slot += countOf(row, run), ++run) {
-        if (run == worker || run == kShares + worker) copy(row, run, slot);
-        if (run == kShares) spikes = slot;
-        if (worker == 0 && run > 0 && run < kShares) record[kStarts + run - 1] = static_cast<Id>(slot);
-      }
-      pad(record + kListHeader, slot, worker);
+      const unsigned first = countOf(row, {0, worker}), spikes = first + countOf(row, {worker, kShares}),
+                     near = spikes + countOf(row, {kShares, kShares + worker}),
+                     listed = near + countOf(row, {kShares + worker, kRuns});
+      copy(row, worker, first);
+      copy(row, kShares + worker, near);
+      pad(record + kListHeader, listed, worker);
       if (worker > 0) continue;
       record[kKept] = static_cast<Id>(spikes);
-      record[kListed] = static_cast<Id>(slot);
+      record[kListed] = static_cast<Id>(listed);
       record[kTrueSpikes] = static_cast<Id>(kept[row * kKeptWords + kRuns]);
+      unsigned start = 0;
+      for (unsigned run = 0; run + 1 < kShares; ++run) {
+        record[kStarts + run] = static_cast<Id>(start += countOf(row, run));
+      }
     }
     return true;
   }
 
   unsigned countOf(unsigned row, unsigned run) const { return kept[row * kKeptWords + run]; }
+  unsigned countOf(unsigned row, Range runs) const {
+    unsigned all = 0;
+    for (unsigned run = runs.first; run < runs.last; ++run) all += countOf(row, run);
+    return all;
+  }
 
  private:
   // The candidates of a run that stay, one after the other.

@@ -50,17 +50,17 @@ constexpr Slots searchLists(ListSearch search) {
          search.walks * walk + search.tie_passes * tie_pass;
 }
 
-// JoinCandidates. A run: its count, the next slot, whether it is own 4, the loop 2. One that is copied: its part, cut
-// and bounds 16, the one after it 8. A candidate of it: load of its membrane, comparison, its result, branch; whether
+// JoinCandidates. A run: its count, the sum, pointer and loop; four sums 2 each. One that is copied: its part, cut and
+// bounds 16, the one after it 8. A candidate of it: load of its membrane, comparison, its result, branch; whether
 // it is the last 2; id 1; of two in a word the slot's test, both in one, store and loop 6. Pads: a word its store and
 // branch.
-constexpr Slots kRunOfList = 8, kCopiedRun = 24, kOfRun = 10, kPads = 14;
+constexpr Slots kRunOfList = 4, kSums = 8, kCopiedRun = 24, kOfRun = 10, kPads = 14;
 
 constexpr Slots joinRow(Slots own, Slots pads) {
-  return 2 * kShares * kRunOfList + 2 * kCopiedRun + own * kOfRun + kPads + pads * 2;
+  return 2 * kShares * kRunOfList + kSums + 2 * kCopiedRun + own * kOfRun + kPads + pads * 2;
 }
-// The first worker's header.
-constexpr Slots header(unsigned id_bytes) { return 4 + kListHeader * store(id_bytes); }
+// The first worker's header: of a start the count, the sum, the loop 2.
+constexpr Slots header(unsigned id_bytes) { return 4 + kListHeader * store(id_bytes) + (kShares - 1) * 4; }
 
 }  // namespace cycles
 

@@ -86,7 +86,7 @@ class LifGradientScan : public poplar::MultiVertex {
     const auto zero = numbers.fill(0.0f);
     auto g = starts ? zero : numbers.load(&g_v[i]), sum = starts ? zero : numbers.load(&g_bias[i]),
          last = numbers.load(&g_last[i]);
-    for (unsigned t = inside; t-- > 0;) {
+    const auto step = [&](unsigned t) {
       const unsigned at = (b * num_steps + t) * neurons + j;
       if (!passes) {
         g = throughReset(g, numbers.load(after(t) + i), numbers.load(&threshold[j]), reset, detach_reset, surrogate,
@@ -103,7 +103,13 @@ class LifGradientScan : public poplar::MultiVertex {
       numbers.store(&g_current[at], of_current);
       sum = sum + of_current;
       g = own_decay * g;
+    };
+    unsigned t = inside;
+    for (; t >= 2; t -= 2) {  // two a turn
+      step(t - 1);
+      step(t - 2);
     }
+    if (t > 0) step(0);
     numbers.store(&g_v[i], g);
     numbers.store(&g_bias[i], sum);
     numbers.store(&g_last[i], last);

@@ -49,13 +49,16 @@ constexpr Slots plainStep(GradientSwitches s, bool counted) {
   return 9 + (s.detach_reset && s.reset != Zero ? 0 : 3 + throughReset(s.reset, s.detach_reset, s.surrogate)) +
          (counted ? 5 : 0);
 }
+// Two of them share pointers and the branch.
+constexpr Slots kSharedByTwo = 3;
 // With a gradient at the spike besides: three loads with the product for their row 2, the difference, the surrogate,
 // comparison, mask, product and sum 4, the branch; that of counts: two loads, two masks, two products or sums.
 constexpr Slots activeStep(unsigned char surrogate_kind, bool counted) {
   return 3 + 2 + 1 + surrogate(surrogate_kind) + 4 + 1 + (counted ? 6 : 0);
 }
-// Around the steps: two constants; three sums that are loaded and stored, whether they start, the test of the counts 3.
-constexpr Slots kPlainNumber = 2 + 6 + 2 + 3;
+// Around the steps: two constants; three sums that are loaded and stored, whether they start, the test of the counts 3,
+// whether a step is left over 2.
+constexpr Slots kPlainNumber = 2 + 6 + 2 + 3 + 2;
 
 // LeakyGradientScan for one neuron or pair, its constants and sums in registers: load, store, two pointers and the
 // branch; a product that the store waits for; sums and the other product find bundles. Behind the end without these.
@@ -96,7 +99,7 @@ Slots plainSteps(const V& vertex, unsigned b, unsigned j, unsigned lanes, unsign
   for (unsigned t = 0; t < inside; ++t) {
     active += any([&](unsigned lane) { return !vertex.isQuiet(t, b, lane, counted, kOne); }) ? 1 : 0;
   }
-  return kPlainNumber + inside * plainStep(switchesOf(vertex), counted) +
+  return kPlainNumber + inside * plainStep(switchesOf(vertex), counted) - inside / 2 * kSharedByTwo +
          active * activeStep(vertex.surrogate, counted);
 }
 

@@ -214,7 +214,7 @@ class GatheredGradient {
     const Tensor any = graph_.addVariable(poplar::BOOL, {}, name("any_shared"));
     if (pass.of_readout && plan_.num_blocks == 1) {
       sums_.add(Execute(*pass.of_readout));
-      addAny({*std::exchange(pass.of_readout, {})}, layer().tileOf(0, 0), any_shared_[0].flatten(), any);
+      addAny({*std::exchange(pass.of_readout, {})}, plan_.num_tiles - 1, any_shared_[0].flatten(), any);
     } else {
       addAny({addSet("shared/any")}, layer().tileOf(0, 0), any_shared_[0].flatten(), any);
     }

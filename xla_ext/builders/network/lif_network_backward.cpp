@@ -133,12 +133,12 @@ class Backward {
       states.insert(states.end(), {{"batch", at.samples()}, {"neurons", layer.tiles.columns}});
       std::vector<Field> fields = {{"g_v", at.ownStates(own.g_v)},
                                    {"g_last", at.ownStates(own.g_last)},
-                                   {"threshold", tensors.threshold[at.block]},
+                                   {"threshold", at.ofGroup(tensors.threshold)},
                                    {"membranes", at.ownStates(membraneRow(plan_, l, tensors, 0))},
                                    {"g_first", at.ownStates(own.g_first)},
                                    {"g_threshold", at.ownStates(sums.threshold)}};
       if (second) {
-        fields.insert(fields.end(), {{"second", tensors.second[at.block]},
+        fields.insert(fields.end(), {{"second", at.ofGroup(tensors.second)},
                                      {"w", at.ownStates(secondRow(plan_, l, tensors, 0))},
                                      {"g_w", at.ownStates(own.g_w)},
                                      {"g_last_w", at.ownStates(own.g_last_w)},

@@ -73,6 +73,11 @@ Tensor LayerTile::ofSamples(const Tensor& tensor) const {
   return tensor.slice(own.first, own.first + own.count);
 }
 
+Tensor LayerTile::ofGroup(const Tensor& constants) const {
+  const std::size_t each = constants.dim(1) / layer().sample_groups.size();
+  return constants[block].slice(group * each, (group + 1) * each);
+}
+
 Tensor LayerTile::weights(const LayerTensors& tensors) const {
   return tensors.weight_copies.empty() ? tensors.weights[block] : tensors.weight_copies[group][block];
 }

@@ -49,6 +49,8 @@ struct LayerTile {
   poplar::Tensor fromHomes(const poplar::Tensor& rows) const;
   // Of [batch].
   poplar::Tensor ofSamples(const poplar::Tensor& tensor) const;
+  // Of what all groups have of their own, of one size: [blocks, groups * elements].
+  poplar::Tensor ofGroup(const poplar::Tensor& constants) const;
   // The weights on this tile, or at least those of its block.
   poplar::Tensor weights(const LayerTensors& tensors) const;
 };

@@ -75,7 +75,7 @@ class Results {
     std::vector<Tensor> terms = {membranes(l), constant(tensors.threshold), steps, ends};
     const auto within = e::Lt(e::_3, e::_4);
     if (!layer.neuron.raises_threshold) return map(e::And(e::Gt(e::_1, e::_2), within), terms);
-    terms.push_back(constant(builders::secondConstant(layer, tensors, ThresholdCoupling)));
+    terms.push_back(constant(builders::secondConstant(layer, tensors, ThresholdCoupling, 0)));
     terms.push_back(afterSteps(plan_, l, tensors.second_states));
     return map(e::And(e::Gt(e::_1, e::Add(e::_2, e::Mul(e::_5, e::_6))), within), terms);
   }

@@ -174,13 +174,17 @@ class Bringer {
   }
 
   void bringLengths() {
-    const Tensor& to = network_.tensors.lengths;
+    const Tensor& all = network_.tensors.lengths;
     const auto steps = static_cast<int>(plan_.options.num_steps);
-    if (!operands_.lengths) return bring(lowering_, constant(to.elementType(), static_cast<float>(steps)), to);
+    const auto fill = [&](const Tensor& from) {
+      bring(lowering_, from, all);
+      for (const LayerTensors& layer : network_.tensors.layers) bring(lowering_, from, layer.lengths);
+    };
+    if (!operands_.lengths) return fill(constant(all.elementType(), static_cast<float>(steps)));
     namespace e = popops::expr;
     const Tensor within = popops::map(lowering_.graph(), e::Clamp(e::_1, e::Const(0), e::Const(steps)),
                                       {array(operands_.lengths)}, lowering_.program(), lowering_.debug("lengths"));
-    bring(lowering_, within, to);
+    fill(within);
   }
 
   void bringLayer(std::size_t l) {
@@ -188,17 +192,17 @@ class Bringer {
     const LayerTensors& tensors = network_.tensors.layers[l];
     const auto& [linear, constants, first] = operands_.layers[l];
     bringWeights(l);
-    rows(layer, linear.bias ? array(linear.bias) : constant(poplar::FLOAT, 0), tensors.bias, 1);
-    rows(layer, array(constants.glif.decay), tensors.decay, 1);
-    rows(layer, array(constants.glif.gain), tensors.gain, 1);
+    ofGroups(layer, linear.bias ? array(linear.bias) : constant(poplar::FLOAT, 0), tensors.bias);
+    ofGroups(layer, array(constants.glif.decay), tensors.decay);
+    ofGroups(layer, array(constants.glif.gain), tensors.gain);
     rows(layer, array(first.v), builders::membraneRow(plan_, l, tensors, 0), plan_.options.batch);
     if (layer.leaky) return;
-    rows(layer, array(constants.glif.threshold), tensors.threshold, 1);
+    ofGroups(layer, array(constants.glif.threshold), tensors.threshold);
     // Without a capacity every neuron gets its gradient.
     const bool lists_all = !operands_.options[l].capacity;
     const Tensor second = lists_all ? constant(poplar::FLOAT, -std::numeric_limits<float>::infinity())
                                     : array(constants.second_threshold);
-    rows(layer, second, tensors.second_threshold, 1);
+    ofGroups(layer, second, tensors.second_threshold);
     if (layer.neuron.second_state) bringSecond(l);
     if (tensors.first_spikes.valid()) bring(lowering_, array(first.spikes), tensors.first_spikes);
   }
@@ -210,17 +214,25 @@ class Bringer {
     const LayerArrays& from = operands_.layers[l];
     rows(layer, array(from.first.w), builders::secondRow(plan_, l, tensors, 0), plan_.options.batch);
     for (unsigned k = WDecay; k < kGlifConstants; ++k) {
-      const Tensor blocks = builders::secondConstant(layer, tensors, static_cast<GlifConstant>(k));
-      if (const Value& given = from.constants.glif.at(k)) {
-        rows(layer, array(given), blocks, 1);
-      } else {
-        lowering_.graph().setInitialValue(blocks, 0.0F);
+      const Value& given = from.constants.glif.at(k);
+      for (std::size_t g = 0; g < layer.sample_groups.size(); ++g) {
+        const Tensor blocks = builders::secondConstant(layer, tensors, static_cast<GlifConstant>(k), g);
+        if (given) {
+          rows(layer, array(given), blocks, 1);
+        } else {
+          lowering_.graph().setInitialValue(blocks, 0.0F);
+        }
       }
     }
   }
 
   void rows(const LayerPlan& layer, const Tensor& from, const Tensor& blocks, std::size_t rows) {
     bringRows(lowering_, from, blocks, layer.tiles, rows, layer.neurons);
+  }
+
+  // The same of all groups.
+  void ofGroups(const LayerPlan& layer, const Tensor& from, const Tensor& blocks) {
+    rows(layer, from, blocks, layer.sample_groups.size());
   }
 
   // In any order, with ids out of range; returns what sorts them at their homes.
