@@ -1,7 +1,5 @@
 // Capped lists from the candidates of their rows, which six workers have listed: first who stays where there are too
 // many, by the fair rule, then the list. The result does not depend on how a row is divided.
-#include <cstring>
-
 #include "../fields.hpp"
 #include "candidates.hpp"
 #include "selection.hpp"
@@ -121,13 +119,9 @@ class JoinCandidates : public poplar::MultiVertex {
       copy(row, kShares + worker, near);
       pad(record + kListHeader, listed, worker);
       if (worker > 0) continue;
-      record[kKept] = static_cast<Id>(spikes);
-      record[kListed] = static_cast<Id>(listed);
-      record[kTrueSpikes] = static_cast<Id>(kept[row * kKeptWords + kRuns]);
-      unsigned start = 0;
-      for (unsigned run = 0; run + 1 < kShares; ++run) {
-        record[kStarts + run] = static_cast<Id>(start += countOf(row, run));
-      }
+      unsigned header[kListHeader] = {spikes, listed, kept[row * kKeptWords + kRuns]}, start = 0;
+      for (unsigned run = 0; run + 1 < kShares; ++run) header[kStarts + run] = start += countOf(row, run);
+      storeHeader(record, header);
     }
     return true;
   }
@@ -182,11 +176,6 @@ class JoinCandidates : public poplar::MultiVertex {
       if (countOf(row, run) > 0) return Run(*this, row, run).next();
     }
     return num_neurons;
-  }
-
-  static void storeTwo(Id* to, unsigned first, unsigned second) {
-    const unsigned word = second << 16 | first;
-    std::memcpy(__builtin_assume_aligned(to, sizeof(word)), &word, sizeof(word));
   }
 
   // The slots from `listed` on; the second one of a word is written with the first.

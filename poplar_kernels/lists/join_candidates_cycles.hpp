@@ -59,8 +59,11 @@ constexpr Slots kRunOfList = 4, kSums = 8, kCopiedRun = 24, kOfRun = 10, kPads =
 constexpr Slots joinRow(Slots own, Slots pads) {
   return 2 * kShares * kRunOfList + kSums + 2 * kCopiedRun + own * kOfRun + kPads + pads * 2;
 }
-// The first worker's header: of a start the count, the sum, the loop 2.
-constexpr Slots header(unsigned id_bytes) { return 4 + kListHeader * store(id_bytes) + (kShares - 1) * 4; }
+// The first worker's header: its address 4, the number of spikes, of a start the count and the sum; two entries of 16
+// bits are put into a word, 2, and stored.
+constexpr Slots header(unsigned id_bytes) {
+  return 5 + (kShares - 1) * 2 + (id_bytes < 4 ? kListHeader / 2 * 3 : kListHeader);
+}
 
 }  // namespace cycles
 

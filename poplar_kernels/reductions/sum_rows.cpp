@@ -6,7 +6,7 @@
 namespace snnjax {
 
 // out[j] = sum_r in[r, j], row by row in order. Workers share columns: pairs, four of which are summed at once, or one of
-// four rows a turn.
+// eight rows a turn.
 class SumRows : public poplar::MultiVertex {
  public:
   In<float> in;    // [rows, columns]
@@ -39,8 +39,8 @@ class SumRows : public poplar::MultiVertex {
     for (unsigned i = 0; i < kCount; ++i) sums[i] = Of::fill(0.0f);
     const float* at = &in[j];
     unsigned r = 0;
-    for (; kCount == 1 && r + 4 <= rows; r += 4, at += 4 * columns) {
-      for (unsigned i = 0; i < 4; ++i) sums[0] += Of::load(at + i * columns);
+    for (; kCount == 1 && r + 8 <= rows; r += 8, at += 8 * columns) {
+      for (unsigned i = 0; i < 8; ++i) sums[0] += Of::load(at + i * columns);
     }
     for (; r < rows; ++r, at += columns) {
       for (unsigned i = 0; i < kCount; ++i) sums[i] += Of::load(at + i * Of::kCount);
