@@ -23,10 +23,10 @@ constexpr Slots packedRow(Slots pairs) {
   return pairs * 3 + (pairs + 7) / 8 * 6 + 4;
 }
 
-// The first block of a share 4, so many steps to it, and how many blocks there are 8. A block: the load of its word, the
-// test, pointer and branch; of several words each: the load and its address, the test, loop 3, and the block 5. A word
-// that marks any neuron: which block it is 3, both halves in one 3. A candidate: leading bit, its mask, what is left, the
-// loop; its id, whether it is own 3, which kind 3: 11, and the loads of its membrane.
+// The first block of a share 4, so many steps to it, and how many blocks there are 8. A block: the load of its word,
+// the test, pointer and branch; of several words each: the load and its address, the test, loop 3, and the block 5. A
+// word that marks any neuron: which block it is 3, both halves in one 3. A candidate: leading bit, its mask, what is
+// left, the loop; its id, whether it is own 3, which kind 3: 11, and the loads of its membrane.
 constexpr Slots kFirstBlock = 12, kNextBlock = 3, kBlock = 4, kWords = 5, kWord = 6, kMarkedWord = 6;
 constexpr Slots kMarkedCandidate = 12;
 

@@ -111,19 +111,16 @@ std::uint64_t workerCycles(const LifGradientScan<has_second, learns>& vertex, un
   const GradientSwitches switches = switchesOf(vertex);
   const Slots step = kScanStep + (learns ? constantsGradient(switches) : membraneGradient(switches)) +
                      secondGradientOf(vertex) + (has_second && learns ? kSecondConstantsGradient : 0);
-  Slots slots = entry((has_second ? 24 : 19) + (learns ? 4 : 0) + (has_second || learns ? 0 : 1), false);
-  const unsigned lanes = vertex.neurons % 2 == 0 ? 2 : 1;
-  forEachOwnNumber(vertex.batch, vertex.neurons, worker, [&](unsigned b, unsigned j, auto) {
-    if (j % lanes != 0) return;  // of a pair, in either form
-    const unsigned inside = stepsInside(vertex.lengths[b], *vertex.block * vertex.num_steps, vertex.num_steps);
-    slots += kScanNumber + (vertex.num_steps - inside) * kPaddedStep;
-    if constexpr (has_second || learns) {
-      slots += inside * step;
-    } else {
-      slots += plainSteps(vertex, b, j, lanes, inside);
-    }
-  });
-  return slots + 4 * vertex.batch;
+  const Slots slots = entry((has_second ? 24 : 19) + (learns ? 4 : 0) + (has_second || learns ? 0 : 1), false);
+  return slots + unlikeNumbers(vertex, worker, [&](unsigned b, unsigned j, unsigned lanes) -> Slots {
+           const unsigned inside = stepsInside(vertex.lengths[b], *vertex.block * vertex.num_steps, vertex.num_steps);
+           const Slots around = kScanNumber + (vertex.num_steps - inside) * kPaddedStep;
+           if constexpr (has_second || learns) {
+             return around + inside * step;
+           } else {
+             return around + plainSteps(vertex, b, j, lanes, inside);
+           }
+         });
 }
 
 template <bool learns>

@@ -73,8 +73,8 @@ std::uint64_t workerCycles(const std::same_as<ListRows> auto& vertex, unsigned w
 }
 
 // The first input and the way to the next 8. An input: both pointers move on 2, the header, the test 2, the loop; the
-// choice and a store for each pair, a load and a sum where it is added. Where it is long, two tests more; where it is shared, its place 4, a load, a store, a pointer and a
-// branch for each word, its number, and that there is one 4.
+// choice and a store for each pair, a load and a sum where it is added. Where it is long, two tests more; where it is
+// shared, its place 4, a load, a store, a pointer and a branch for each word, its number, and that there is one 4.
 std::uint64_t workerCycles(const std::same_as<GatherGradient> auto& vertex, unsigned worker) {
   using namespace cycles;
   const bool adds = vertex.always_adds || *vertex.level > 0;

@@ -15,8 +15,8 @@ inline auto valuesOf([[maybe_unused]] const V& vertex, [[maybe_unused]] unsigned
   }
 }
 
-// current[row] = sum of the rows of weights that the spikes of its list name, times their values. The lists were made by
-// codelets of the same pass, from events too.
+// current[row] = sum of the rows of weights that the spikes of its list name, times their values. The lists were made
+// by codelets of the same pass, from events too.
 template <class W, class Id, bool valued>
 class RowsCurrent : public poplar::MultiVertex {
  public:
@@ -31,7 +31,8 @@ class RowsCurrent : public poplar::MultiVertex {
     const Id* record = &lists[worker * stride];
     float* sums = &current[worker * neurons];
     for (unsigned row = worker; row < rows; row += numWorkers()) {
-      sumListedRows(matrix, record + kListHeader, record[kKept], valuesOf<valued>(*this, row), [&](unsigned j, auto numbers, auto sum) { numbers.store(sums + j, sum); });
+      sumListedRows(matrix, record + kListHeader, record[kKept], valuesOf<valued>(*this, row),
+                    [&](unsigned j, auto numbers, auto sum) { numbers.store(sums + j, sum); });
       record += numWorkers() * stride;
       sums += numWorkers() * neurons;
     }

@@ -41,7 +41,8 @@ std::uint64_t workerCycles(const ScatterList<Id>& vertex, unsigned worker) {
   return slots;
 }
 
-// Zeros, four words a turn and a word each; a row: its record, both groups with their searches, an id that is too large.
+// Zeros, four words a turn and a word each; a row: its record, both groups with their searches, an id that is too
+// large.
 template <class Id>
 std::uint64_t workerCycles(const MaskLists<Id>& vertex, unsigned worker) {
   using namespace cycles;

@@ -19,8 +19,8 @@ struct LayerTensors {
   poplar::Tensor membranes;  // float [tiles, rows * batch * columns]: row 0 before the first step, row t + 1 after step
                              // t; one row if they are not kept
   poplar::Tensor counts;     // float [tiles, batch * columns]: true spikes summed over time; not of the readout
-  // Of neurons with a second state: its constants of all groups float [tiles, groups * 6 * columns], a row for each from
-  // WDecay on; the states as the membranes.
+  // Of neurons with a second state: its constants of all groups float [tiles, groups * 6 * columns], a row for each
+  // from WDecay on; the states as the membranes.
   poplar::Tensor second, second_states;
   // Of a recurrent layer. The spikes that a state carries lie dense at the homes of the samples: float [batch,
   // neurons], those before the first step (if the network starts from any) and the listed ones of each sequence's last

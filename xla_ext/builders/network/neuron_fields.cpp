@@ -8,12 +8,9 @@ using poplar::Tensor;
 std::vector<Field> leakyFields(const LayerTile& at, const NetworkTensors& tensors, const Counter& block,
                                const Tensor& current) {
   const LayerTensors& own = tensors.layers[at.l];
-  return {{"current", at.ownRows(current)},
-          {"bias", at.ofGroup(own.bias)},
-          {"decay", at.ofGroup(own.decay)},
-          {"gain", at.ofGroup(own.gain)},
-          {"lengths", at.ownRows(own.lengths)},
-          {"block", block.at(at.tile())},
+  return {{"current", at.ownRows(current)},          {"bias", at.ofGroup(own.bias)},
+          {"decay", at.ofGroup(own.decay)},          {"gain", at.ofGroup(own.gain)},
+          {"lengths", at.ownRows(own.lengths)},      {"block", block.at(at.tile())},
           {"membranes", at.ownStates(own.membranes)}};
 }
 
@@ -51,9 +48,9 @@ std::vector<Field> leakyGradientFields(const LayerTile& at, const NetworkTensors
                                        const Tensor& g_current) {
   const LayerTensors& tensors = network.layers[at.l];
   const LayerCotangents& own = cotangents.layers[at.l];
-  std::vector<Field> fields = {{"decay", at.ofGroup(tensors.decay)},  {"gain", at.ofGroup(tensors.gain)},
-                               {"block", block.at(at.tile())},      {"lengths", at.ownRows(tensors.lengths)},
-                               {"g_v", at.ownStates(own.g_v)},      {"g_current", at.ownRows(g_current)},
+  std::vector<Field> fields = {{"decay", at.ofGroup(tensors.decay)}, {"gain", at.ofGroup(tensors.gain)},
+                               {"block", block.at(at.tile())},       {"lengths", at.ownRows(tensors.lengths)},
+                               {"g_v", at.ownStates(own.g_v)},       {"g_current", at.ownRows(g_current)},
                                {"g_bias", at.ownStates(own.g_bias)}};
   if (!at.layer().learns_constants) return fields;
   fields.insert(fields.end(), {{"g_decay", at.ownStates(own.g_decay)}, {"g_gain", at.ownStates(own.g_gain)}});

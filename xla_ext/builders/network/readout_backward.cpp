@@ -119,11 +119,12 @@ class ReadoutBackward {
         std::vector<Tensor> in;
         for (unsigned g = 0; g < groups; ++g) in.push_back(ofGroup(g, p).slice(part, part + 1, 1).squeeze({1}));
         const Tensor rows = poplar::concat(in), sum = rowsOfBlock(g_weights, p)[part];
-        forEachPiece(below(), parts(), p, part, readable(p) * columns(), [&](unsigned first, unsigned last, unsigned tile) {
-          addVertex(graph_, set, "snnjax::SumRows", tile,
-                    {{"in", rows.slice(first, last, 1)}, {"out", sum.slice(first, last)}},
-                    {{"rows", kShares * groups}, {"columns", last - first}});
-        });
+        forEachPiece(below(), parts(), p, part, readable(p) * columns(),
+                     [&](unsigned first, unsigned last, unsigned tile) {
+                       addVertex(graph_, set, "snnjax::SumRows", tile,
+                                 {{"in", rows.slice(first, last, 1)}, {"out", sum.slice(first, last)}},
+                                 {{"rows", kShares * groups}, {"columns", last - first}});
+                     });
       }
     }
   }

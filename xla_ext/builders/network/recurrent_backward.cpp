@@ -193,7 +193,7 @@ class RecurrentBackward {
   const NetworkCotangents& cotangents_;
   std::size_t l_;
   Pass& pass_;
-  Counter iteration_;  // of the loop over a block's steps
+  Counter iteration_;                                // of the loop over a block's steps
   std::vector<Tensor> lists_, slots_, dots_, sums_;  // of each group
 };
 

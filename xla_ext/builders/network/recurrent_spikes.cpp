@@ -96,7 +96,9 @@ Tensor addRecordOfAll(poplar::Graph& graph, const ListPlan& list) {
 Sequence addFirstSpikes(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& network, std::size_t l) {
   const LayerTensors& tensors = network.layers[l];
   if (!plan.options.first_spikes) {
-    return Sequence({zeros(graph, {tensors.last_spikes, tensors.first_current}, nameOf(l, "no_spikes"))});
+    std::vector<Tensor> none = {tensors.first_current};
+    if (plan.options.last_spikes) none.push_back(tensors.last_spikes);
+    return Sequence({zeros(graph, none, nameOf(l, "no_spikes"))});
   }
   const ListPlan& list = plan.lists[l + 1];
   const Tensor all = addRecordOfAll(graph, list);
@@ -109,7 +111,9 @@ Sequence addFirstSpikes(poplar::Graph& graph, const NetworkPlan& plan, const Net
                {"current", at.ownStates(tensors.first_current)}},
               allStates(at, list));
   });
-  return Sequence({Copy(tensors.first_spikes, tensors.last_spikes), Execute(set)});
+  Sequence program({Execute(set)});
+  if (plan.options.last_spikes) program.add(Copy(tensors.first_spikes, tensors.last_spikes));
+  return program;
 }
 
 Sequence addLastSpikes(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t l) {

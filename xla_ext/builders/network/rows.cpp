@@ -108,10 +108,7 @@ std::vector<State> rowStates(const LayerTile& at, const ListPlan& list) {
 }
 
 std::vector<State> currentStates(const LayerTile& at, const ListPlan& list, unsigned rows) {
-  return {{"rows", rows},
-          {"stride", list.stride},
-          {"capacity", list.capacity},
-          {"neurons", at.layer().tiles.columns}};
+  return {{"rows", rows}, {"stride", list.stride}, {"capacity", list.capacity}, {"neurons", at.layer().tiles.columns}};
 }
 
 poplar::program::Sequence copyWeights(const NetworkTensors& tensors) {

@@ -57,19 +57,19 @@ void testForward(const ipu_model::CodeletLibrary& library, const Problem& p) {
   for (unsigned t = 0; t < kSteps; ++t) {
     std::vector<unsigned> lists(kBatch * 2 * (2 + kCapacity), 77);
     for (unsigned b = 0; b < kBatch; ++b) {  // the first row of a sample is in its first part
-      unsigned* to = &lists[b * 2 * (2 + kCapacity)];
-      for (unsigned k = 0; k < read.counts[b * kSteps + t]; ++k) {
-        to[k == 0 ? 0 : 2 + kCapacity + k - 1] = read.rows[(b * kSteps + t) * kCapacity + k] * p.n;
-      }
+      unsigned* const to = &lists[b * 2 * (2 + kCapacity)];
       const unsigned count = read.counts[b * kSteps + t];
-      to[count > 0 ? 1 : 0] = ~0U;
-      to[2 + kCapacity + (count > 0 ? count - 1 : 0)] = ~0U;
+      for (unsigned k = 0; k < count; ++k) {
+        to[k == 0 ? 1 : 2 + kCapacity + k] = read.rows[(b * kSteps + t) * kCapacity + k] * p.n;
+      }
+      to[0] = count > 0 ? 1 : 0;
+      to[2 + kCapacity] = count > 0 ? count - 1 : 0;
     }
     vertex.edge("lists", lists).edge("iteration", std::vector<unsigned>{t}).run(t % 2 == 0);
     const auto now = vertex.get<float>("counts"), v = vertex.get<float>("offered"), sent = vertex.get<float>("sent");
     for (unsigned i = 0; i < now.size(); ++i) {
       const unsigned b = i / p.n, j = i % p.n;
-      CHECK_EQUAL(sent[i], now[i] > counts[i] ? v[(b * kSteps + t) * p.n + j] : -INFINITY);
+      CHECK_EQUAL(sent[i], now[i] > counts[i] ? v[(b * kSteps + t) * p.n + j] : 0.0f);
     }
     counts = now;
   }
@@ -171,8 +171,8 @@ void testLists(const ipu_model::CodeletLibrary& library, unsigned columns, unsig
     membranes[id] = static_cast<float>(draw.below(values)) / 8.0f - 2.0f;
     if (draw.below(100) < rate) ids.push_back(id);
   }
-  std::vector<float> sent(membranes.size(), -INFINITY);
-  for (const unsigned id : ids) sent[id] = membranes[id];
+  std::vector<float> sent(membranes.size());
+  for (const unsigned id : ids) sent[id] = membranes[id] == 0.0f ? -0.0f : membranes[id];
   for (unsigned part = 0; part < kParts; ++part) {
     Alone found(library, "snnjax::ListSpikes");
     const auto first = sent.begin() + part * neurons;
@@ -183,7 +183,7 @@ void testLists(const ipu_model::CodeletLibrary& library, unsigned columns, unsig
     Alone join(library, "snnjax::JoinSpikes");
     join.edge("rows", found.get<unsigned>("rows")).edge("membranes", found.get<float>("membranes"));
     join.edge("joined_rows", std::vector<unsigned>(1 + slots)).edge("joined", std::vector<float>(slots));
-    join.state("slots", shared).state("capacity", slots).state("columns", columns).run(true);
+    join.state("slots", shared).state("limit", slots).state("columns", columns).run(true);
     for (const unsigned row : join.get<unsigned>("joined_rows")) rows.push_back(row);
     for (const float v : join.get<float>("joined")) joined.push_back(v);
   }
@@ -191,10 +191,10 @@ void testLists(const ipu_model::CodeletLibrary& library, unsigned columns, unsig
     Alone rank(library, "snnjax::RankSpikes");
     rank.edge("rows", rows).edge("membranes", joined).edge("list", std::vector<unsigned>(1 + slots));
     rank.state("parts", kParts).state("own", part).state("slots", slots).state("limit", capacity);
-    rank.state("columns", columns).run(true);
-    for (const unsigned row : rank.get<unsigned>("list")) {
-      if (row == ~0U) break;
-      kept.push_back(row / columns);
+    rank.state("columns", columns).state("zeros", kParts * neurons * columns).run(true);
+    const auto list = rank.get<unsigned>("list");
+    for (unsigned k = 1; k <= list[0]; ++k) {
+      if (list[k] != kParts * neurons * columns) kept.push_back(list[k] / columns);
     }
   }
   std::ranges::sort(ids, [&](unsigned a, unsigned b) {

@@ -32,7 +32,9 @@ void testGradient(const ipu_model::CodeletLibrary& library, const std::string& w
   Alone vertex(library, "snnjax::ReadoutGradient<" + w + ">");
   vertex.edge("masks", masks).edge("weights", weights).edge("g_current", g);
   vertex.edge("g_spikes", std::vector<float>(kRows * neurons, 5.0f));
-  vertex.edge("g_weights", std::vector<float>(snnjax::kShares * matrix, 1.0f)).state("rows", kRows).state("starts", starts);
+  vertex.edge("g_weights", std::vector<float>(snnjax::kShares * matrix, 1.0f))
+      .state("rows", kRows)
+      .state("starts", starts);
   vertex.state("neurons", neurons).state("readable", readable).state("parts", parts).state("columns", columns);
   vertex.run(neurons % 4 == 0);
   std::vector<float> g_spikes(kRows * neurons), g_weights(matrix, starts ? 0.0f : static_cast<float>(snnjax::kShares));
