@@ -86,16 +86,12 @@ constexpr Slots kLeakyConstants = 8 + 3 + 4 + kQuotient + 3 + 2;
 // A step past the end: the store, its pointer and the branch.
 constexpr Slots kPaddedStep = 3;
 
-// A number's steps inside of a sequence; of a pair both neurons go the same way.
-template <class V>
-Slots plainSteps(const V& vertex, unsigned b, unsigned j, unsigned lanes, unsigned inside) {
-  constexpr Numbers<float> kOne;
-  const bool counted = vertex.isCounted(b, j, kOne) || (lanes == 2 && vertex.isCounted(b, j + 1, kOne));
+// A number's steps inside of a sequence.
+template <class V, class Of>
+Slots plainSteps(const V& vertex, unsigned b, unsigned j, unsigned inside, Of numbers) {
+  const bool counted = vertex.isCounted(b, j, numbers);
   Slots active = 0;
-  for (unsigned t = 0; t < inside; ++t) {
-    const bool quiet = vertex.isQuiet(t, b, j, counted, kOne);
-    active += quiet && (lanes == 1 || vertex.isQuiet(t, b, j + 1, counted, kOne)) ? 0 : 1;
-  }
+  for (unsigned t = 0; t < inside; ++t) active += vertex.isQuiet(t, b, j, counted, numbers) ? 0 : 1;
   return kPlainNumber + inside * plainStep(switchesOf(vertex), counted) +
          active * activeStep(vertex.surrogate, counted);
 }
@@ -108,16 +104,17 @@ std::uint64_t workerCycles(const LifGradientScan<has_second, learns>& vertex, un
   const GradientSwitches switches = switchesOf(vertex);
   const Slots step = kScanStep + (learns ? constantsGradient(switches) : membraneGradient(switches)) +
                      secondGradientOf(vertex) + (has_second && learns ? kSecondConstantsGradient : 0);
-  const Slots slots = entry((has_second ? 24 : 19) + (learns ? 4 : 0), false);
-  return slots + unlikeNumbers(vertex, worker, [&](unsigned b, unsigned j, unsigned lanes) -> Slots {
-           const unsigned inside = stepsInside(vertex.lengths[b], *vertex.block * vertex.num_steps, vertex.num_steps);
-           const Slots around = kScanNumber + (vertex.num_steps - inside) * kPaddedStep;
-           if constexpr (has_second || learns) {
-             return around + inside * step;
-           } else {
-             return around + plainSteps(vertex, b, j, lanes, inside);
-           }
-         });
+  Slots slots = entry((has_second ? 24 : 19) + (learns ? 4 : 0), false);
+  forEachOwnNumber(vertex.batch, vertex.neurons, worker, [&](unsigned b, unsigned j, auto numbers) {
+    const unsigned inside = stepsInside(vertex.lengths[b], *vertex.block * vertex.num_steps, vertex.num_steps);
+    slots += kScanNumber + (vertex.num_steps - inside) * kPaddedStep;
+    if constexpr (has_second || learns) {
+      slots += inside * step;
+    } else {
+      slots += plainSteps(vertex, b, j, inside, numbers);
+    }
+  });
+  return slots + 4 * vertex.batch;
 }
 
 template <bool learns>

@@ -63,17 +63,6 @@ Slots ownNumbers(const V& vertex, unsigned worker, Of&& of) {
   return slots;
 }
 
-// The same where numbers differ: of(b, j, lanes) for each, which is a pair of neighbours or a single neuron.
-template <class V, class Of>
-Slots unlikeNumbers(const V& vertex, unsigned worker, Of&& of) {
-  const unsigned lanes = vertex.neurons % 2 == 0 ? 2 : 1;
-  Slots slots = 4 * vertex.batch;
-  forEachOwnNumber(vertex.batch, vertex.neurons, worker, [&](unsigned b, unsigned j, auto) {
-    if (j % lanes == 0) slots += of(b, j, lanes);
-  });
-  return slots;
-}
-
 // The steps of a sample: `inside` each until it ends, then `behind`.
 template <class V>
 Slots steps(const V& vertex, unsigned b, Slots inside, Slots behind) {

@@ -5,8 +5,7 @@
 
 namespace snnjax {
 
-// out[j] = sum_r in[r, j], row by row in order, two a turn. Workers share columns: pairs, four of which are summed at
-// once.
+// out[j] = sum_r in[r, j], row by row in order. Workers share columns: pairs, four of which are summed at once.
 class SumRows : public poplar::MultiVertex {
  public:
   In<float> in;    // [rows, columns]
@@ -38,15 +37,9 @@ class SumRows : public poplar::MultiVertex {
     N sums[kCount];
     for (unsigned i = 0; i < kCount; ++i) sums[i] = Of::fill(0.0f);
     const float* at = &in[j];
-    const auto add = [&] {
+    for (unsigned r = 0; r < rows; ++r, at += columns) {
       for (unsigned i = 0; i < kCount; ++i) sums[i] += Of::load(at + i * Of::kCount);
-      at += columns;
-    };
-    for (unsigned r = 1; r < rows; r += 2) {
-      add();
-      add();
     }
-    if (rows % 2 == 1) add();
     for (unsigned i = 0; i < kCount; ++i) Of::store(&out[j + i * Of::kCount], sums[i]);
   }
 };
