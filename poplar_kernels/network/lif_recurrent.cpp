@@ -35,7 +35,7 @@ class LifRecurrentStep : public poplar::MultiVertex {
   If<has_second, In<float>> second;  // [kSecondConstants, neurons], neuron.hpp
   If<has_second, InOut<float>> w;    // as the membranes, but for `keep_second` in place of `keep_history`
   If<has_second, bool> keep_second, raises;
-  static constexpr bool kHasSecond = has_second;
+  static constexpr bool kHasSecond = has_second, kCounts = true;
 
   bool compute(unsigned worker) {
     if (*iteration >= num_steps) return true;

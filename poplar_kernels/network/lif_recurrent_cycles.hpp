@@ -20,7 +20,7 @@ namespace cycles {
 
 // A number in a step: its run, the sum with the current, the choice of the first step 2; what is sent: two comparisons
 // and three masks 5, its store and pointer 2.
-constexpr Slots kRecurrentNumber = kRun + 1 + 2 + 7;
+constexpr Slots kRecurrentNumber = kRun + kCountsOfRun + 1 + 2 + 7;
 // A row of the weights: where it begins, whether it ends the list, its pair with the sum of the one before, the branch.
 // A part of a list: the same without a pair, pointers 2, the loop.
 constexpr Slots kSummedRow = 4, kSummedPart = 6;

@@ -5,7 +5,8 @@
 
 namespace snnjax {
 
-// out[j] = sum_r in[r, j], row by row in order. Workers share columns: pairs, four of which are summed at once.
+// out[j] = sum_r in[r, j], row by row in order. Workers share columns: pairs, four of which are summed at once, two
+// rows a turn, or one, eight rows a turn.
 class SumRows : public poplar::MultiVertex {
  public:
   In<float> in;    // [rows, columns]
@@ -37,9 +38,16 @@ class SumRows : public poplar::MultiVertex {
     N sums[kCount];
     for (unsigned i = 0; i < kCount; ++i) sums[i] = Of::fill(0.0f);
     const float* at = &in[j];
-    for (unsigned r = 0; r < rows; ++r, at += columns) {
+    const auto add = [&] {
       for (unsigned i = 0; i < kCount; ++i) sums[i] += Of::load(at + i * Of::kCount);
+      at += columns;
+    };
+    constexpr unsigned kTurn = kCount == 1 ? 8 : 2;
+    unsigned r = 0;
+    for (; r + kTurn <= rows; r += kTurn) {
+      for (unsigned k = 0; k < kTurn; ++k) add();
     }
+    for (; r < rows; ++r) add();
     for (unsigned i = 0; i < kCount; ++i) Of::store(&out[j + i * Of::kCount], sums[i]);
   }
 };

@@ -60,12 +60,12 @@ void addLastGradient(poplar::Graph& graph, poplar::ComputeSet set, const Network
   const ThresholdSums sums = thresholdSums(graph, plan, l, cotangents, raises);
   forEachTile(plan, l, [&](const LayerTile& at) {
     std::vector<Field> fields = {{"g_spikes", at.ownStates(g_spikes)},
-                                 {"threshold", own.threshold[at.block]},
+                                 {"threshold", at.ofGroup(own.threshold)},
                                  {"membranes", at.ownStates(membraneRow(plan, l, own, steps))},
                                  {"g_last", at.ownStates(cotangents.g_last)},
                                  {"g_threshold", at.ownStates(sums.threshold)}};
     if (raises) {
-      fields.insert(fields.end(), {{"second", own.second[at.block]},
+      fields.insert(fields.end(), {{"second", at.ofGroup(own.second)},
                                    {"w", at.ownStates(secondRow(plan, l, own, steps))},
                                    {"g_last_w", at.ownStates(cotangents.g_last_w)},
                                    {"g_coupling", at.ownStates(sums.coupling)}});

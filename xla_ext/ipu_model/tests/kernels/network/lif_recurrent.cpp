@@ -126,6 +126,7 @@ void testBackward(const ipu_model::CodeletLibrary& library, const Problem& p, bo
   Alone scan(library, "snnjax::LifGradientScan<" + p.instance() + (learns ? ",true>" : ",false>"));
   setGradient(scan, p, states, learns);
   if (p.kind.second) scan.state("raises", p.kind.raises);
+  if (!p.kind.second && !learns) scan.state("starts", false);
   scan.edge("g_spikes", g_spikes).edge("g_current", std::vector<float>(p.current.size(), 3.0f)).run();
   CHECK(scan.get<float>("g_current") == step.get<float>("g_current"));
   for (const std::string& name : results) CHECK(scan.get<float>(name) == step.get<float>(name));
