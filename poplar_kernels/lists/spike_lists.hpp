@@ -26,9 +26,9 @@ struct SpikeLists {
   unsigned count(unsigned list) const { return rows[list * (1 + slots)]; }
   unsigned row(unsigned list, unsigned k) const { return rows[list * (1 + slots) + 1 + k]; }
   float membrane(unsigned list, unsigned k) const { return membranes[list * slots + k]; }
-  unsigned countBefore(unsigned last) const {
+  unsigned countOf(unsigned first, unsigned last) const {
     unsigned count_of_all = 0;
-    for (unsigned list = 0; list < last; ++list) count_of_all += count(list);
+    for (unsigned list = first; list < last; ++list) count_of_all += count(list);
     return count_of_all;
   }
   // How many spikes of a list the fair rule prefers to one with this membrane and row.
@@ -41,10 +41,11 @@ struct SpikeLists {
     }
     return preferred;
   }
-  unsigned rankOf(float v, unsigned row_of_v) const {
-    unsigned rank = 0;
-    for (unsigned list = 0; list < lists; ++list) rank += numPreferred(list, v, row_of_v);
-    return rank;
+  // The same in the lists [first, last).
+  unsigned numPreferred(unsigned first, unsigned last, float v, unsigned row_of_v) const {
+    unsigned preferred = 0;
+    for (unsigned list = first; list < last; ++list) preferred += numPreferred(list, v, row_of_v);
+    return preferred;
   }
 };
 

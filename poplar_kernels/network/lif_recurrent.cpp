@@ -136,11 +136,12 @@ class JoinSpikes : public poplar::MultiVertex {
 
   bool compute(unsigned worker) {
     const SpikeLists from = lists();
-    const unsigned total = from.countBefore(numWorkers()), first = from.countBefore(worker);
+    const unsigned first = from.countOf(0, worker), total = first + from.countOf(worker, numWorkers());
     if (worker == 0) joined_rows[0] = smaller(total, capacity);
     for (unsigned k = 0; k < from.count(worker); ++k) {
       const float v = from.membrane(worker, k);
-      const unsigned row = from.row(worker, k), slot = total <= capacity ? first + k : from.rankOf(v, row);
+      const unsigned row = from.row(worker, k);
+      const unsigned slot = total <= capacity ? first + k : from.numPreferred(0, numWorkers(), v, row);
       if (slot >= capacity) continue;
       joined_rows[1 + slot] = row;
       joined[slot] = v;
@@ -163,7 +164,7 @@ class RankSpikes : public poplar::MultiVertex {
   bool compute(unsigned worker) {
     const SpikeLists all = lists();
     const unsigned count = all.count(own);
-    const bool fits = all.countBefore(parts) <= limit;
+    const bool fits = all.countOf(0, parts) <= limit;
     const Range share = quickShareOf(count, worker);
     if (worker == 0) list[count] = kNoRow;
     for (unsigned k = share.first; k < share.last; ++k) {
@@ -172,7 +173,9 @@ class RankSpikes : public poplar::MultiVertex {
       if (fits) {
         list[k] = row;
       } else {  // the kept ones of a part are its own first ones
-        list[all.numPreferred(own, v, row)] = all.rankOf(v, row) < limit ? row : kNoRow;
+        const unsigned of_own = all.numPreferred(own, v, row);
+        const unsigned of_others = all.numPreferred(0, own, v, row) + all.numPreferred(own + 1, parts, v, row);
+        list[of_own] = of_own + of_others < limit ? row : kNoRow;
       }
     }
     return true;

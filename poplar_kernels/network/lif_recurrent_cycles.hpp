@@ -78,7 +78,7 @@ std::uint64_t workerCycles(const std::same_as<ListSpikes> auto& vertex, unsigned
 std::uint64_t workerCycles(const std::same_as<JoinSpikes> auto& vertex, unsigned worker) {
   using namespace cycles;
   const SpikeLists lists = vertex.lists();
-  const Slots each = lists.countBefore(lists.lists) <= vertex.capacity ? kCopiedSpike : kCopiedSpike + rank(lists);
+  const Slots each = lists.countOf(0, lists.lists) <= vertex.capacity ? kCopiedSpike : kCopiedSpike + rank(lists);
   return entry(7, false) + lists.lists * kCountOfList + 8 + lists.count(worker) * each;
 }
 
@@ -86,7 +86,7 @@ std::uint64_t workerCycles(const std::same_as<RankSpikes> auto& vertex, unsigned
   using namespace cycles;
   const SpikeLists lists = vertex.lists();
   const Range own = quickShareOf(lists.count(vertex.own), worker);
-  const Slots each = lists.countBefore(lists.lists) <= vertex.limit ? kCopiedSpike : kCopiedSpike + rank(lists);
+  const Slots each = lists.countOf(0, lists.lists) <= vertex.limit ? kCopiedSpike : kCopiedSpike + rank(lists);
   return entry(8, false) + lists.lists * kCountOfList + 8 + (own.last - own.first) * each;
 }
 

@@ -344,7 +344,7 @@ PartsPlan planParts(unsigned blocks, unsigned columns, unsigned capacity, unsign
 
 SumsPlan planSums(unsigned blocks, unsigned entries) {
   // Cycles of a further message, and of those that read a part; slots of a pair in a row.
-  constexpr double kMessage = 3, kRead = 12, kSlots = 1.5;
+  constexpr double kMessage = 3, kRead = 12, kSlots = 1.2;
   SumsPlan best;
   best.cycles = std::numeric_limits<double>::infinity();
   for (unsigned parts = 1; parts <= blocks; ++parts) {
