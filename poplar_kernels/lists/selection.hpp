@@ -115,37 +115,30 @@ inline float nextBeyond(const float* v, unsigned count, float bound) {
   return next;
 }
 
-// How many floats lie above `v`, and how many equal it, of pairs from 64 bits on.
-class Standing {
- public:
-  explicit Standing(float v) : v_(v) {}
-#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
-  void add(const float* pair) {
-    const float2 others = Numbers<float2>::load(pair), own = Numbers<float2>::fill(v_);
-    above_ += fires(others, own);
-    at_least_ += firesAt(others, own);
-  }
-  unsigned above() const { return static_cast<unsigned>(above_[0] + above_[1]); }
-  unsigned equal() const { return static_cast<unsigned>(at_least_[0] + at_least_[1]) - above(); }
-
- private:
-  float v_;
-  float2 above_ = {0.0f, 0.0f}, at_least_ = {0.0f, 0.0f};
-#else
-  void add(const float* pair) {
-    for (unsigned i = 0; i < 2; ++i) {
-      above_ += pair[i] > v_ ? 1 : 0;
-      equal_ += pair[i] == v_ ? 1 : 0;
-    }
-  }
-  unsigned above() const { return above_; }
-  unsigned equal() const { return equal_; }
-
- private:
-  float v_;
-  unsigned above_ = 0, equal_ = 0;
-#endif
+// How many of `count` floats, from 64 bits on, lie above `v`, and how many equal it.
+struct Standing {
+  unsigned above, equal;
 };
+
+inline Standing standingOf(const float* others, unsigned count, float v) {
+  Standing found = {0, 0};
+  unsigned k = 0;
+#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
+  using Of = Numbers<float2>;
+  float2 above = {0.0f, 0.0f}, at_least = {0.0f, 0.0f};
+  for (; k + 2 <= count; k += 2) {
+    above += fires(Of::load(others + k), Of::fill(v));
+    at_least += firesAt(Of::load(others + k), Of::fill(v));
+  }
+  found.above = static_cast<unsigned>(above[0] + above[1]);
+  found.equal = static_cast<unsigned>(at_least[0] + at_least[1]) - found.above;
+#endif
+  for (; k < count; ++k) {
+    found.above += others[k] > v ? 1 : 0;
+    found.equal += others[k] == v ? 1 : 0;
+  }
+  return found;
+}
 
 struct Extremes {
   float least = __builtin_inff(), largest = -__builtin_inff();

@@ -12,14 +12,13 @@ namespace snnjax {
 template <class W, bool has_second>
 class LifRecurrentStep : public poplar::MultiVertex {
  public:
-  // [batch, parts, stride], own spikes of the step before that are kept: a count, then where their rows begin
-  In<unsigned> lists;
-  In<W> weights;      // [rows, neurons], recurrent ones
-  In<float> current;  // [batch, num_steps, neurons], without the bias
-  In<float> first;    // [batch, neurons], what the spikes before the first step add to it in that step
-  In<float> bias;     // [neurons]
-  In<float> decay;    // [neurons]
-  In<float> gain;     // [neurons]
+  In<unsigned> lists;  // [batch, parts, stride], what RankSpikes kept of the own spikes of the step before
+  In<W> weights;       // [rows, neurons], recurrent ones
+  In<float> current;   // [batch, num_steps, neurons], without the bias
+  In<float> first;     // [batch, neurons], what the spikes before the first step add to it in that step
+  In<float> bias;      // [neurons]
+  In<float> decay;     // [neurons]
+  In<float> gain;      // [neurons]
   In<float> threshold, second_threshold;  // [neurons]
   In<unsigned> lengths;                   // [batch], steps of each sequence
   poplar::Input<unsigned> block, iteration;
@@ -61,7 +60,9 @@ class LifRecurrentStep : public poplar::MultiVertex {
   // Rows that a sample reads.
   unsigned listed(unsigned b) const {
     unsigned rows = 0;
-    for (unsigned part = 0; part < parts; ++part) rows += lists[(b * parts + part) * stride];
+    for (unsigned part = 0; part < parts; ++part) {
+      for (const unsigned* row = &lists[(b * parts + part) * stride]; *row != kNoRow; ++row) ++rows;
+    }
     return rows;
   }
 
@@ -72,7 +73,7 @@ class LifRecurrentStep : public poplar::MultiVertex {
     auto sum = numbers.fill(0.0f);
     const unsigned* list = &lists[b * parts * stride];
     for (unsigned part = 0; part < parts; ++part, list += stride) {
-      for (unsigned k = 1; k <= list[0]; ++k) sum += numbers.load(&weights[list[k] + j]);
+      for (unsigned k = 0; list[k] != kNoRow; ++k) sum += numbers.load(&weights[list[k] + j]);
     }
     return sum;
   }
@@ -80,7 +81,6 @@ class LifRecurrentStep : public poplar::MultiVertex {
 
 // The spikes of neighbouring blocks of a layer in one sample, listed by workers: each has its share of the neurons. A
 // list is a count, then where the rows of its neurons begin in a tile's weights: the ids times the columns of a block.
-// Membranes come in whole pairs, of which there is one at least (spike_lists.hpp).
 class ListSpikes : public poplar::MultiVertex {
  public:
   In<float> sent;        // [pairs of neurons of the blocks, 2], of LifRecurrentStep
@@ -91,14 +91,11 @@ class ListSpikes : public poplar::MultiVertex {
   bool compute(unsigned worker) {
     const Range own = quickShareOf(pairs, worker);
     unsigned* const list = &rows[worker * (1 + slots)];
-    float* const kept = &membranes[worker * slots];
-    endPairs(kept, 0);
     unsigned found = 0;
     const auto offer = [&](unsigned i) {
       if (!isSent(sent[i])) return;
-      kept[found] = sent[i];
+      membranes[worker * slots + found] = sent[i];
       list[++found] = (first_id + i) * columns;
-      if (found % 2 == 1) kept[found] = kNoMembrane;
     };
     const auto offerPairs = [&](unsigned pair, unsigned count) {
       if (!fired(pair, count)) return;
@@ -108,13 +105,11 @@ class ListSpikes : public poplar::MultiVertex {
       }
     };
     unsigned pair = own.first;
-    for (; pair + kRun <= own.last; pair += kRun) offerPairs(pair, kRun);
-    for (; pair < own.last; ++pair) offerPairs(pair, 1);
+    for (; pair + 2 <= own.last; pair += 2) offerPairs(pair, 2);  // two a turn
+    if (pair < own.last) offerPairs(pair, 1);
     list[0] = found;
     return true;
   }
-
-  static constexpr unsigned kRun = 4;  // pairs that are looked at together
 
   // Whether any of these pairs did: all their bits in one.
   bool fired(unsigned pair, unsigned count) const {
@@ -135,55 +130,53 @@ class JoinSpikes : public poplar::MultiVertex {
  public:
   In<unsigned> rows;          // [workers, 1 + slots], of ListSpikes
   In<float> membranes;        // [workers, slots]
-  Out<unsigned> joined_rows;  // [1 + limit]
-  Out<float> joined;          // [limit], or one more where that is odd
-  unsigned slots, limit, columns;
+  Out<unsigned> joined_rows;  // [1 + capacity]
+  Out<float> joined;          // [capacity]
+  unsigned slots, capacity, columns;
 
   bool compute(unsigned worker) {
     const SpikeLists from = lists();
-    const SpikeLists::Counts counts = from.counts(worker);
-    if (worker == 0) {
-      joined_rows[0] = smaller(counts.all, limit);
-      endPairs(&joined[0], smaller(counts.all, limit));
+    const unsigned first = from.countOf(0, worker), total = first + from.countOf(worker, numWorkers());
+    if (worker == 0) joined_rows[0] = smaller(total, capacity);
+    for (unsigned k = 0; k < from.count(worker); ++k) {
+      const float v = from.membrane(worker, k);
+      const unsigned row = from.row(worker, k);
+      const unsigned slot = total <= capacity ? first + k : from.numPreferred(0, numWorkers(), v, row);
+      if (slot >= capacity) continue;
+      joined_rows[1 + slot] = row;
+      joined[slot] = v;
     }
-    if (counts.all <= limit) {
-      for (unsigned k = 0; k < from.count(worker); ++k) store(worker, k, counts.before + k);
-      return true;
-    }
-    from.forEachOwn(worker, [&](unsigned list, unsigned k) {
-      const unsigned rank = from.rankOf(from.membrane(list, k), from.row(list, k), counts.most);
-      if (rank < limit) store(list, k, rank);
-    });
     return true;
   }
 
   SpikeLists lists() const { return {&rows[0], &membranes[0], numWorkers(), slots, columns}; }
-
- private:
-  void store(unsigned list, unsigned k, unsigned slot) {
-    joined_rows[1 + slot] = lists().row(list, k);
-    joined[slot] = lists().membrane(list, k);
-  }
 };
 
-// Of the spikes of a part those that are among the first `limit` of all parts, by the fair rule; the others name a row
-// of zeros.
+// Of the spikes of a part those that are among the first `limit` of all parts, by the fair rule. What is kept comes
+// first, and kNoRow ends it.
 class RankSpikes : public poplar::MultiVertex {
  public:
-  In<unsigned> rows;                                  // [parts, 1 + slots], of JoinSpikes
-  In<float> membranes;                                // [parts, slots]
-  Out<unsigned> list;                                 // [1 + slots]
-  unsigned parts, own, slots, limit, columns, zeros;  // zeros: where their row begins
+  In<unsigned> rows;    // [parts, 1 + slots], of JoinSpikes
+  In<float> membranes;  // [parts, slots]
+  Out<unsigned> list;   // [1 + slots]
+  unsigned parts, own, slots, limit, columns;
 
   bool compute(unsigned worker) {
     const SpikeLists all = lists();
-    const SpikeLists::Counts counts = all.counts(0);
-    const Range share = quickShareOf(all.count(own), worker);
-    if (worker == 0) list[0] = all.count(own);
+    const unsigned count = all.count(own);
+    const bool fits = all.countOf(0, parts) <= limit;
+    const Range share = quickShareOf(count, worker);
+    if (worker == 0) list[count] = kNoRow;
     for (unsigned k = share.first; k < share.last; ++k) {
+      const float v = all.membrane(own, k);
       const unsigned row = all.row(own, k);
-      const bool kept = counts.all <= limit || all.rankOf(all.membrane(own, k), row, counts.most) < limit;
-      list[1 + k] = kept ? row : zeros;
+      if (fits) {
+        list[k] = row;
+      } else {  // the kept ones of a part are its own first ones
+        const unsigned of_own = all.numPreferred(own, v, row);
+        const unsigned of_others = all.numPreferred(0, own, v, row) + all.numPreferred(own + 1, parts, v, row);
+        list[of_own] = of_own + of_others < limit ? row : kNoRow;
+      }
     }
     return true;
   }

@@ -18,30 +18,27 @@ class RankSpikes;
 
 namespace cycles {
 
-// A number in a step: its run, the sum with the current, the choice of the first step 2; what is sent: two comparisons,
-// three masks 5, its store and pointer 2.
+// A number in a step: its run, the sum with the current, the choice of the first step 2; what is sent: two comparisons
+// and three masks 5, its store and pointer 2.
 constexpr Slots kRecurrentNumber = kRun + kCountsOfRun + 1 + 2 + 7;
-// A row of the weights: where it begins, its pair with the sum of the one before, the branch. A part of a list: its
-// count and the test 2, the last sum, pointer, loop.
-constexpr Slots kSummedRow = 3, kSummedPart = 5;
+// A row of the weights: where it begins, whether it ends the list, its pair with the sum of the one before, the branch.
+// A part of a list: the same without a pair, pointers 2, the loop.
+constexpr Slots kSummedRow = 4, kSummedPart = 6;
 
-// ListSpikes: of a pair a load, its lanes in one and their way to a main register 2, branch, loop; of four pairs three
-// loads more, with the masks before in the same bundles, and the last mask. Where one fired: two loads and branches for
-// a pair, the loop. A spike: its store, row 2, its store, the count, the end of a pair 3.
-constexpr Slots kFiredPair = 5, kFiredPairs = kFiredPair + 4, kOfferedPair = 5, kListedSpike = 8;
-// A count of a list: load, sum, maximum, the loop. A spike that is copied: two loads and stores, the branch. A list
-// dealt out: count, test 2, difference, pointer, loop; a spike of it: two loads and stores, comparison 2, the next one.
-constexpr Slots kCountOfList = 4, kCopiedSpike = 5, kDealtList = 6, kDealtSpike = 7;
-// A rank: around it 12; a pair of membranes: a load, two comparisons, their masks' ones 2, two sums of which one lies
-// beside the branch. Where a list is longer than a pair: pointer, count, test and loop of each. Ties, which are rare,
-// are not counted.
-constexpr Slots kRank = 12, kRankedPair = 7, kRankedList = 5;
+// ListSpikes: of two pairs two loads, of which the second one takes no mask along, their lanes in one and on the way to
+// a main register 3, branch, loop; of one left over a load and a mask fewer. Where one fired: two loads and branches
+// for each pair, the loop. A spike: its store, row 2, its store, the count.
+constexpr Slots kFiredPairs = 7, kFiredPair = 5, kOfferedPair = 5, kListedSpike = 5;
+// A count of a list with its loop. A spike that is copied: two loads and stores, the branch.
+constexpr Slots kCountOfList = 3, kCopiedSpike = 5;
+// A rank: around it 10; a list: pointers, count, test and loop; of two membranes a load, two comparisons, their
+// masks' ones 2, two sums of which one lies beside the branch. Ties, which are rare, are not counted.
+constexpr Slots kRank = 10, kRankedList = 6, kRankedPair = 7;
 
 inline Slots rank(const SpikeLists& lists) {
-  Slots slots = kRank + lists.lists * kRankedPair;
-  if (lists.counts(0).most <= 2) return slots;
+  Slots slots = kRank;
   for (unsigned list = 0; list < lists.lists; ++list) {
-    slots += kRankedList + (larger(lists.count(list), 2) - 1) / 2 * kRankedPair;
+    slots += kRankedList + (lists.count(list) + 1) / 2 * kRankedPair;
   }
   return slots;
 }
@@ -67,10 +64,10 @@ std::uint64_t workerCycles(const LifRecurrentStep<W, has_second>& vertex, unsign
 std::uint64_t workerCycles(const std::same_as<ListSpikes> auto& vertex, unsigned worker) {
   using namespace cycles;
   const Range own = quickShareOf(vertex.pairs, worker);
-  const unsigned runs = (own.last - own.first) / vertex.kRun, behind = own.first + runs * vertex.kRun;
-  Slots slots = entry(7, false) + 12 + runs * kFiredPairs + (own.last - behind) * kFiredPair;
-  for (unsigned pair = own.first; pair < own.last; pair += pair < behind ? vertex.kRun : 1) {
-    const unsigned count = pair < behind ? vertex.kRun : 1;
+  Slots slots = entry(7, false) + 10;
+  for (unsigned pair = own.first; pair < own.last; pair += 2) {
+    const unsigned count = smaller(own.last - pair, 2);
+    slots += count == 2 ? kFiredPairs : kFiredPair;
     if (!vertex.fired(pair, count)) continue;
     slots += count * kOfferedPair;
     for (unsigned i = 2 * pair; i < 2 * (pair + count); ++i) slots += isSent(vertex.sent[i]) ? kListedSpike : 0;
@@ -81,19 +78,16 @@ std::uint64_t workerCycles(const std::same_as<ListSpikes> auto& vertex, unsigned
 std::uint64_t workerCycles(const std::same_as<JoinSpikes> auto& vertex, unsigned worker) {
   using namespace cycles;
   const SpikeLists lists = vertex.lists();
-  const Slots slots = entry(7, false) + lists.lists * kCountOfList + 14;
-  if (lists.counts(0).all <= vertex.limit) return slots + lists.count(worker) * kCopiedSpike;
-  Slots dealt = lists.lists * kDealtList;
-  lists.forEachOwn(worker, [&](unsigned, unsigned) { dealt += kDealtSpike + rank(lists); });
-  return slots + dealt;
+  const Slots each = lists.countOf(0, lists.lists) <= vertex.capacity ? kCopiedSpike : kCopiedSpike + rank(lists);
+  return entry(7, false) + lists.lists * kCountOfList + 8 + lists.count(worker) * each;
 }
 
 std::uint64_t workerCycles(const std::same_as<RankSpikes> auto& vertex, unsigned worker) {
   using namespace cycles;
   const SpikeLists lists = vertex.lists();
   const Range own = quickShareOf(lists.count(vertex.own), worker);
-  const Slots each = lists.counts(0).all <= vertex.limit ? kCopiedSpike : kCopiedSpike + rank(lists);
-  return entry(9, false) + lists.lists * kCountOfList + 8 + (own.last - own.first) * each;
+  const Slots each = lists.countOf(0, lists.lists) <= vertex.limit ? kCopiedSpike : kCopiedSpike + rank(lists);
+  return entry(8, false) + lists.lists * kCountOfList + 8 + (own.last - own.first) * each;
 }
 
 }  // namespace snnjax

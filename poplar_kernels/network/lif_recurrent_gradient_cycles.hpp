@@ -66,23 +66,27 @@ std::uint64_t workerCycles(const LifRecurrentGradient<has_second, learns>& verte
   const GradientSwitches switches = switchesOf(vertex);
   const Slots inside = (learns ? constantsGradient(switches) : membraneGradient(switches)) + secondGradientOf(vertex) +
                        (has_second && learns ? kSecondConstantsGradient : 0) + kSlotsTests;
-  const Slots slots = entry((has_second ? 29 : 24) + (learns ? 4 : 0), false);
-  return slots + unlikeNumbers(vertex, worker, [&](unsigned b, unsigned j, unsigned lanes) -> Slots {
-           const bool ended = t >= vertex.lengths[b];
-           const unsigned at = (b * vertex.num_steps + own_step) * vertex.neurons + j;
-           Slots listed = 0;
-           bool counted = false;
-           for (unsigned lane = 0; lane < lanes; ++lane) {
-             listed += vertex.isListed(b, at + lane, Numbers<float>{}) ? kListedNeuron + vertex.parts * kListedPart : 0;
-             counted |= vertex.isCounted(b * vertex.neurons + j + lane, Numbers<float>{});
-           }
-           if constexpr (has_second || learns) {
-             return kScanNumber + kScanStep + (ended ? 1 : inside + listed);
-           } else {
-             const Slots active = listed > 0 || counted ? activeRecurrent(vertex.surrogate, counted) : 0;
-             return ended ? kPlainFrozen : kPlainRecurrent + plainReset(switches) + active + listed;
-           }
-         });
+  const unsigned width = vertex.neurons % 2 == 0 ? 2 : 1;  // a pair of neighbours, in either form
+  Slots slots = entry((has_second ? 29 : 24) + (learns ? 4 : 0), false);
+  forEachOwnNumber(vertex.batch, vertex.neurons, worker, [&](unsigned b, unsigned j, auto) {
+    if (j % width != 0) return;
+    const bool ended = t >= vertex.lengths[b];
+    const unsigned at = (b * vertex.num_steps + own_step) * vertex.neurons + j;
+    unsigned listed = 0;
+    bool counted = false;
+    for (unsigned lane = 0; lane < width; ++lane) {
+      listed += vertex.isListed(b, at + lane, Numbers<float>{}) ? 1 : 0;
+      counted |= vertex.isCounted(b * vertex.neurons + j + lane, Numbers<float>{});
+    }
+    const Slots sums = listed * (kListedNeuron + vertex.parts * kListedPart);
+    if constexpr (has_second || learns) {
+      slots += kScanNumber + kScanStep + (ended ? 1 : inside + sums);
+    } else {
+      const Slots active = listed > 0 || counted ? activeRecurrent(vertex.surrogate, counted) : 0;
+      slots += ended ? kPlainFrozen : kPlainRecurrent + plainReset(switches) + active + sums;
+    }
+  });
+  return slots;
 }
 
 template <class W>

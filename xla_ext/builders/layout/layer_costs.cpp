@@ -171,8 +171,9 @@ double stepOf(const Work& work, const Product& product, Choice choice) {
   const double pairs = choice.columns / 2.0;
   const double numbers = std::ceil(samples * pairs / kWorkers), each = samples * product.listed / kWorkers;
   const PartsPlan parts = planParts(blocks, choice.columns, static_cast<unsigned>(product.capacity), samples);
-  Load load = {kFields + numbers * (56 + 3 * product.listed), 0};
-  double cycles = kSet + parts.cycles;
+  Load load = {5 * kFields + numbers * (60 + 6 * parts.count + 4 * product.listed), 0};
+  load.bytes += double{1} * samples * parts.count * (1 + parts.slots) * kWord;
+  double cycles = 3 * kExchange + 4 * kSet + parts.cycles;
   if (work.learns) {
     const unsigned entries = samples * static_cast<unsigned>(product.capacity);
     cycles += 2 * kExchange + 3 * kSet + planSums(blocks, entries).cycles;
@@ -321,43 +322,29 @@ Bytes bytesOf(const Work& work, Choice choice) {
   // Lists of a loop stay as well; its products are by lists.
   const Bytes own = bytesOf(work, *work.recurrent, {choice.columns, choice.groups}, true);
   bytes.kept += own.kept + own.buffer;
-  const unsigned samples = samplesOf(work, choice.groups), blocks = ceilDivide(work.neurons, choice.columns);
-  const PartsPlan parts = planParts(blocks, choice.columns, static_cast<unsigned>(work.recurrent->capacity), samples);
-  // Spikes of a part, as they are sent and as workers list them, of every sample where each tile lists all.
-  bytes.kept += 3.0 * kWord * parts.blocks * choice.columns * (parts.count == 1 ? samples : 1);
   return bytes;
 }
 
 PartsPlan planParts(unsigned blocks, unsigned columns, unsigned capacity, unsigned samples) {
-  // Cycles of a further message, of an exchange and of a compute set; the rest are slots (lif_recurrent_cycles.hpp).
-  constexpr double kMessage = 3, kExchange = 310, kSet = 40, kPair = 2.5, kFound = 35, kJoin = 67, kRank = 40;
-  const auto of_workers = [](double slots) { return kSet + kWorkers * slots; };
-  const auto listed = [&](unsigned of_part) { return kFound + 30 + kPair * std::ceil(of_part * columns / 2.0 / 6); };
-  const auto rank = [&](unsigned lists) {
-    return 17 + 7.0 * lists + (capacity > lists ? 5.0 * lists + 3.5 * (capacity - lists) : 0);
-  };
-  const auto shares = [&](unsigned of) { return std::ceil(double{1} * capacity / of / kWorkers); };
-  const unsigned slots = (capacity + 1) / 2 * 2;
-  const double whole = blocks * (columns + kMessage) + of_workers(listed(blocks)) +
-                       of_workers(kJoin + 6.0 * kWorkers + shares(1) * rank(kWorkers));
-  PartsPlan best = {1, blocks, slots, kExchange + samples * whole};
-  for (unsigned of_part = blocks - 1; of_part > 0; --of_part) {
-    const unsigned count = ceilDivide(blocks, of_part), of_list = std::min(slots, of_part * columns);
-    if (count * samples > blocks) break;  // tiles of their own
-    const double lists = of_part * (columns + kMessage) + of_workers(listed(of_part)) + of_workers(kJoin);
-    const double ranked =
-        count * (2 * of_list + 2 * kMessage) + of_workers(kRank + 4 * count + shares(count) * rank(count));
-    const double read = double{1} * samples * count * (of_list + kMessage + 1) +
-                        kWorkers * 5.0 * (count - 1) * std::ceil(samples * columns / 2.0 / kWorkers);
-    const double cycles = 3 * kExchange + lists + ranked + read;
-    if (cycles < best.cycles) best = {count, of_part, of_list, cycles};
+  // Cycles; slots of a pair that is searched, with those of the spikes that it may have; cycles of a part.
+  constexpr double kMessage = 3, kPair = 6, kPart = 36;
+  PartsPlan best;
+  best.cycles = std::numeric_limits<double>::infinity();
+  for (unsigned of_part = blocks; of_part > 0; --of_part) {
+    const unsigned count = ceilDivide(blocks, of_part), slots = (std::min(capacity, of_part * columns) + 1) / 2 * 2;
+    if (count > 1 && count * samples > blocks) break;  // tiles of their own
+    const double heard = of_part * (columns + kMessage) + of_part * columns / 2.0 * kPair;
+    const double ranked = std::ceil(double{1} * capacity / count / kWorkers) * kWorkers * (10 + 3.5 * capacity);
+    const double cycles = heard + count * (2 * slots + 2 * kMessage + kPart) + ranked +
+                          double{1} * samples * count * (slots + kMessage + 1);
+    if (cycles < best.cycles) best = {count, of_part, slots, cycles};
   }
   return best;
 }
 
 SumsPlan planSums(unsigned blocks, unsigned entries) {
-  // Cycles of a further message, and of the readers of a part; slots of a pair in a row.
-  constexpr double kMessage = 3, kRead = 18, kSlots = 1.5;
+  // Cycles of a further message, and of those that read a part; slots of a pair in a row.
+  constexpr double kMessage = 3, kRead = 12, kSlots = 1.2;
   SumsPlan best;
   best.cycles = std::numeric_limits<double>::infinity();
   for (unsigned parts = 1; parts <= blocks; ++parts) {

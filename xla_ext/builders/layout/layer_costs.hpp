@@ -80,8 +80,7 @@ Bytes bytesOf(const Work& work, Choice choice);
 
 // In how many parts of so many blocks, the last of which may be fewer, the spikes of a sample are listed in the loop of
 // a recurrent layer, with so many slots each. What a step costs grows with the neurons of a part, and with the number
-// of parts, all of which each of them hears. A single part is listed by every tile for itself, which saves two
-// exchanges.
+// of parts, all of which each of them hears.
 struct PartsPlan {
   unsigned count = 1, blocks = 1, slots = 2;
   double cycles = 0;

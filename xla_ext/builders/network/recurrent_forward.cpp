@@ -1,4 +1,4 @@
-// Forward: neurons, and the lists of what they fire, in parts of their blocks or as a whole, that the next step reads.
+// Forward: neurons, and the lists of what they fire, in parts of their blocks, that the next step reads.
 #include <poputil/VertexTemplates.hpp>
 
 #include "builders/layout/layer_costs.hpp"
@@ -33,31 +33,23 @@ class RecurrentForward {
     const unsigned columns = layer_.tiles.columns;
     sent_ = addRows(poplar::FLOAT, columns, "sent");
     const auto add = [&](const char* set) { return graph_.addComputeSet(name(set)); };
-    const poplar::ComputeSet neurons = add("neurons");
-    Lists lists = {add("spikes"), add("own_lists"), add("own_ranks")};
+    const poplar::ComputeSet neurons = add("neurons"), found = add("spikes"), joined = add("own_lists"),
+                             ranked = add("own_ranks");
     for (std::size_t g = 0; g < layer_.sample_groups.size(); ++g) {
       for (unsigned sample = 0; sample < layer_.sample_groups[g].count; ++sample) {
-        lists_.push_back(parts_.count == 1 ? addWhole(g, sample, lists) : addParts(g, sample, lists));
+        lists_.push_back(addSample(g, sample, found, joined, ranked));
       }
     }
     forEachTile(plan_, l_, [&](const LayerTile& at) { addNeurons(neurons, at, current, offered); });
     const unsigned tiles = layer_.tiles.count * static_cast<unsigned>(layer_.sample_groups.size());
-    iteration_.advance(graph_, parts_.count == 1 ? lists.joined : lists.ranked, layer_.tiles.first, tiles, 1);
+    iteration_.advance(graph_, ranked, layer_.tiles.first, tiles, 1);
     pass_.before.add(addFirstSpikes(graph_, plan_, tensors_, l_));
     pass_.body.add(iteration_.reset());
-    Sequence step({Execute(neurons), Execute(lists.found), Execute(lists.joined)});
-    if (parts_.count > 1) step.add(Execute(lists.ranked));
-    pass_.body.add(Repeat(plan_.block_steps, step));
+    pass_.body.add(
+        Repeat(plan_.block_steps, Sequence({Execute(neurons), Execute(found), Execute(joined), Execute(ranked)})));
   }
 
  private:
-  struct Lists {
-    poplar::ComputeSet found, joined, ranked;
-  };
-  struct Joined {
-    Tensor rows, membranes;  // [1 + slots], [slots]
-  };
-
   std::string name(const std::string& what) const { return "forward/" + what + std::to_string(l_); }
 
   // [blocks, batch * columns], of each sample on the tiles of its group.
@@ -69,10 +61,7 @@ class RecurrentForward {
 
   void addNeurons(poplar::ComputeSet set, const LayerTile& at, const Tensor& current, const Offered& offered) {
     const SampleGroup& own = layer_.sample_groups[at.group];
-    std::vector<Tensor> lists;
-    for (unsigned b = own.first; b < own.first + own.count; ++b) {
-      lists.push_back(lists_[b][parts_.count == 1 ? at.block : 0]);
-    }
+    const std::vector<Tensor> lists(lists_.begin() + own.first, lists_.begin() + own.first + own.count);
     std::vector<Field> fields = neuronFields(at, tensors_, pass_.block, current, offered);
     fields.insert(fields.end(), {{"lists", poplar::concat(lists)},
                                  {"weights", tensors_.layers[l_].recurrent_copies[at.group][at.block]},
@@ -85,63 +74,47 @@ class RecurrentForward {
               at.tile(), fields, states);
   }
 
-  // The lists that each tile of a group makes of a whole sample for itself: [blocks, 1 + slots].
-  Tensor addWhole(std::size_t g, unsigned sample, const Lists& sets) {
-    std::vector<Tensor> lists;
-    for (unsigned p = 0; p < layer_.tiles.count; ++p) {
-      const unsigned b = layer_.sample_groups[g].first + sample;
-      lists.push_back(addPart(b, layer_.tileOf(p, g), 0, layer_.tiles.count, list_.capacity, sets).rows.expand({0}));
-    }
-    return poplar::concat(lists);
-  }
-
-  // Of a sample, the lists of all parts, on tiles of its group: [1, parts * (1 + slots)].
-  Tensor addParts(std::size_t g, unsigned sample, const Lists& sets) {
-    const unsigned b = layer_.sample_groups[g].first + sample;
-    std::vector<Tensor> rows, membranes, lists;
+  // Of a sample, the lists of all parts: [parts, 1 + slots], on tiles of its group.
+  Tensor addSample(std::size_t g, unsigned sample, poplar::ComputeSet found, poplar::ComputeSet joined,
+                   poplar::ComputeSet ranked) {
+    const unsigned b = layer_.sample_groups[g].first + sample, columns = layer_.tiles.columns;
+    const auto add = [&](const poplar::Type& type, std::size_t width, const char* what) {
+      const Tensor parts = graph_.addVariable(type, {parts_.count, width}, name(what));
+      for (unsigned part = 0; part < parts_.count; ++part) graph_.setTileMapping(parts[part], tileOf(g, sample, part));
+      return parts;
+    };
+    const unsigned shared = ceilDivide(parts_.blocks * columns / 2, kWorkers) * 2;
+    const Tensor rows = add(poplar::UNSIGNED_INT, 1 + parts_.slots, "rows"),
+                 membranes = add(poplar::FLOAT, parts_.slots, "membranes"),
+                 lists = add(poplar::UNSIGNED_INT, 1 + parts_.slots, "lists"),
+                 rows_found = add(poplar::UNSIGNED_INT, kWorkers * (1 + shared), "rows_found"),
+                 found_membranes = add(poplar::FLOAT, kWorkers * shared, "membranes_found");
     for (unsigned part = 0; part < parts_.count; ++part) {
-      const unsigned first = part * parts_.blocks, last = std::min(layer_.tiles.count, first + parts_.blocks);
-      const Joined joined = addPart(b, tileOf(g, sample, part), first, last, parts_.slots, sets);
-      rows.push_back(joined.rows);
-      membranes.push_back(joined.membranes);
-    }
-    for (unsigned part = 0; part < parts_.count; ++part) {
-      lists.push_back(addOn(tileOf(g, sample, part), poplar::UNSIGNED_INT, 1 + parts_.slots, "lists"));
-      addVertex(graph_, sets.ranked, "snnjax::RankSpikes", tileOf(g, sample, part),
-                {{"rows", poplar::concat(rows)}, {"membranes", poplar::concat(membranes)}, {"list", lists.back()}},
+      const unsigned tile = tileOf(g, sample, part), first = part * parts_.blocks,
+                     last = std::min(layer_.tiles.count, first + parts_.blocks);
+      addVertex(graph_, found, "snnjax::ListSpikes", tile,
+                {{"sent", sent_.slice(first, last).slice(b * columns, (b + 1) * columns, 1)},
+                 {"rows", rows_found[part]},
+                 {"membranes", found_membranes[part]}},
+                {{"pairs", (last - first) * columns / 2},
+                 {"first_id", first * columns},
+                 {"columns", columns},
+                 {"slots", shared}});
+      addVertex(graph_, joined, "snnjax::JoinSpikes", tile,
+                {{"rows", rows_found[part]},
+                 {"membranes", found_membranes[part]},
+                 {"joined_rows", rows[part]},
+                 {"joined", membranes[part]}},
+                {{"slots", shared}, {"capacity", parts_.slots}, {"columns", columns}});
+      addVertex(graph_, ranked, "snnjax::RankSpikes", tile,
+                {{"rows", rows}, {"membranes", membranes}, {"list", lists[part]}},
                 {{"parts", parts_.count},
                  {"own", part},
                  {"slots", parts_.slots},
                  {"limit", list_.capacity},
-                 {"columns", layer_.tiles.columns},
-                 {"zeros", layer_.neurons * layer_.tiles.columns}});
+                 {"columns", columns}});
     }
-    return poplar::concat(lists).expand({0});
-  }
-
-  // On a tile, the spikes of a sample in the blocks [first, last), of which `limit` are kept.
-  Joined addPart(unsigned b, unsigned tile, unsigned first, unsigned last, unsigned limit, const Lists& sets) {
-    const unsigned columns = layer_.tiles.columns, pairs = (last - first) * columns / 2,
-                   shared = ceilDivide(pairs, kWorkers) * 2;
-    const Tensor rows_found = addOn(tile, poplar::UNSIGNED_INT, kWorkers * (1 + shared), "rows_found"),
-                 found = addOn(tile, poplar::FLOAT, kWorkers * shared, "membranes_found");
-    const Joined joined = {addOn(tile, poplar::UNSIGNED_INT, 1 + parts_.slots, "rows"),
-                           addOn(tile, poplar::FLOAT, parts_.slots, "membranes")};
-    addVertex(graph_, sets.found, "snnjax::ListSpikes", tile,
-              {{"sent", sent_.slice(first, last).slice(b * columns, (b + 1) * columns, 1)},
-               {"rows", rows_found},
-               {"membranes", found}},
-              {{"pairs", pairs}, {"first_id", first * columns}, {"columns", columns}, {"slots", shared}});
-    addVertex(graph_, sets.joined, "snnjax::JoinSpikes", tile,
-              {{"rows", rows_found}, {"membranes", found}, {"joined_rows", joined.rows}, {"joined", joined.membranes}},
-              {{"slots", shared}, {"limit", limit}, {"columns", columns}});
-    return joined;
-  }
-
-  Tensor addOn(unsigned tile, const poplar::Type& type, std::size_t elements, const char* what) {
-    const Tensor added = graph_.addVariable(type, {elements}, name(what));
-    graph_.setTileMapping(added, tile);
-    return added;
+    return lists.flatten();
   }
 
   // Parts of samples lie evenly spread over the tiles of their group.
@@ -161,7 +134,7 @@ class RecurrentForward {
   Counter iteration_;  // of the loop over a block's steps
   PartsPlan parts_;
   Tensor sent_;                // [blocks, batch * columns]
-  std::vector<Tensor> lists_;  // of each sample, of the step before: addWhole, or addParts
+  std::vector<Tensor> lists_;  // of each sample, of the step before: [parts * (1 + slots)]
 };
 
 }  // namespace

@@ -57,13 +57,13 @@ void testForward(const ipu_model::CodeletLibrary& library, const Problem& p) {
   for (unsigned t = 0; t < kSteps; ++t) {
     std::vector<unsigned> lists(kBatch * 2 * (2 + kCapacity), 77);
     for (unsigned b = 0; b < kBatch; ++b) {  // the first row of a sample is in its first part
-      unsigned* const to = &lists[b * 2 * (2 + kCapacity)];
-      const unsigned count = read.counts[b * kSteps + t];
-      for (unsigned k = 0; k < count; ++k) {
-        to[k == 0 ? 1 : 2 + kCapacity + k] = read.rows[(b * kSteps + t) * kCapacity + k] * p.n;
+      unsigned* to = &lists[b * 2 * (2 + kCapacity)];
+      for (unsigned k = 0; k < read.counts[b * kSteps + t]; ++k) {
+        to[k == 0 ? 0 : 2 + kCapacity + k - 1] = read.rows[(b * kSteps + t) * kCapacity + k] * p.n;
       }
-      to[0] = count > 0 ? 1 : 0;
-      to[2 + kCapacity] = count > 0 ? count - 1 : 0;
+      const unsigned count = read.counts[b * kSteps + t];
+      to[count > 0 ? 1 : 0] = ~0U;
+      to[2 + kCapacity + (count > 0 ? count - 1 : 0)] = ~0U;
     }
     vertex.edge("lists", lists).edge("iteration", std::vector<unsigned>{t}).run(t % 2 == 0);
     const auto now = vertex.get<float>("counts"), v = vertex.get<float>("offered"), sent = vertex.get<float>("sent");
@@ -107,8 +107,10 @@ void testBackward(const ipu_model::CodeletLibrary& library, const Problem& p, bo
   }
   const States states = scanned(library, p);
   std::vector<float> g_spikes = Draw(8).row(p.current.size());
-  for (unsigned i = 0; i < g_spikes.size(); ++i)
-    g_spikes[i] = i / p.n % 3 == 0 ? g_spikes[i] : 0.0f;  // others are quiet
+  const auto slotOf = [&](unsigned i) { return slots[i + (i / p.n / kSteps + 1) * p.n]; };
+  for (unsigned i = 0; i < g_spikes.size(); ++i) {  // others are quiet
+    g_spikes[i] = i / p.n % 3 == 0 && slotOf(i) < kCapacity ? g_spikes[i] : 0.0f;
+  }
   const std::vector<float> sums = Draw(9).row(kParts * kBatch * kCapacity);
   Alone step(library, "snnjax::LifRecurrentGradient<" + p.instance() + (learns ? ",true>" : ",false>"));
   const auto results = setGradient(step, p, states, learns);
@@ -118,7 +120,7 @@ void testBackward(const ipu_model::CodeletLibrary& library, const Problem& p, bo
   if (p.kind.second) step.state("raises", p.kind.raises);
   for (unsigned t = 0; t < kSteps; ++t) step.edge("iteration", std::vector<unsigned>{t}).run(t % 2 == 0);
   for (unsigned i = 0; i < g_spikes.size(); ++i) {
-    const unsigned b = i / p.n / kSteps, slot = slots[i + (b + 1) * p.n], at = b * kCapacity + slot;
+    const unsigned slot = slotOf(i), at = i / p.n / kSteps * kCapacity + slot;
     if (slot < kCapacity) g_spikes[i] += sums[at] + sums[kBatch * kCapacity + at];
   }
   Alone scan(library, "snnjax::LifGradientScan<" + p.instance() + (learns ? ",true>" : ",false>"));
@@ -183,7 +185,7 @@ void testLists(const ipu_model::CodeletLibrary& library, unsigned columns, unsig
     Alone join(library, "snnjax::JoinSpikes");
     join.edge("rows", found.get<unsigned>("rows")).edge("membranes", found.get<float>("membranes"));
     join.edge("joined_rows", std::vector<unsigned>(1 + slots)).edge("joined", std::vector<float>(slots));
-    join.state("slots", shared).state("limit", slots).state("columns", columns).run(true);
+    join.state("slots", shared).state("capacity", slots).state("columns", columns).run(true);
     for (const unsigned row : join.get<unsigned>("joined_rows")) rows.push_back(row);
     for (const float v : join.get<float>("joined")) joined.push_back(v);
   }
@@ -191,10 +193,10 @@ void testLists(const ipu_model::CodeletLibrary& library, unsigned columns, unsig
     Alone rank(library, "snnjax::RankSpikes");
     rank.edge("rows", rows).edge("membranes", joined).edge("list", std::vector<unsigned>(1 + slots));
     rank.state("parts", kParts).state("own", part).state("slots", slots).state("limit", capacity);
-    rank.state("columns", columns).state("zeros", kParts * neurons * columns).run(true);
-    const auto list = rank.get<unsigned>("list");
-    for (unsigned k = 1; k <= list[0]; ++k) {
-      if (list[k] != kParts * neurons * columns) kept.push_back(list[k] / columns);
+    rank.state("columns", columns).run(true);
+    for (const unsigned row : rank.get<unsigned>("list")) {
+      if (row == ~0U) break;
+      kept.push_back(row / columns);
     }
   }
   std::ranges::sort(ids, [&](unsigned a, unsigned b) {
