@@ -20,12 +20,14 @@ using poputil::templateVertex;
 std::string nameOf(std::size_t l, const char* part) { return "layer" + std::to_string(l) + "/" + part; }
 
 // One record for all samples.
+std::vector<State> currentStatesOfAll(const LayerTile& at, const ListPlan& list) {
+  return {
+      {"rows", at.samples()}, {"stride", 0U}, {"capacity", list.num_neurons}, {"neurons", at.layer().tiles.columns}};
+}
 std::vector<State> allStates(const LayerTile& at, const ListPlan& list) {
-  return {{"rows", at.samples()},
-          {"stride", 0U},
-          {"capacity", list.num_neurons},
-          {"num_inputs", list.num_neurons},
-          {"neurons", at.layer().tiles.columns}};
+  std::vector<State> states = currentStatesOfAll(at, list);
+  states.push_back({"num_inputs", list.num_neurons});
+  return states;
 }
 
 // The first step of rows of a block.
@@ -109,7 +111,7 @@ Sequence addFirstSpikes(poplar::Graph& graph, const NetworkPlan& plan, const Net
                {"values", at.ofSamples(tensors.first_spikes)},
                {"weights", tensors.recurrent[at.block]},
                {"current", at.ownStates(tensors.first_current)}},
-              allStates(at, list));
+              currentStatesOfAll(at, list));
   });
   Sequence program({Execute(set)});
   if (plan.options.last_spikes) program.add(Copy(tensors.first_spikes, tensors.last_spikes));
