@@ -35,7 +35,7 @@ static_assert(sumListedRows(15, 2, 4, false, true) == 7 + 7 * 5 + 3);  // rows t
 static_assert(sumListedRows(10, 22, 4, false) == 2 * (7 + 5 * 15) + (7 + 5 * 13));
 static_assert(sumListedRows(10, 3, 4, false) == 3 * (7 + 5 * 9));  // odd: number by number
 static_assert(dotListedRows(14, 2, 4) == 5 + 1 + 14 * 7);  // ldz16, min, ld64, multiply, add lanes, store, branch
-static_assert(dotListedRows(14, 6, 4) == 5 + 3 + 14 * (2 + 1 + 5 + 4));
+static_assert(dotListedRows(15, 6, 4) == 6 + 3 + 7 * (2 * 7 + 1 + 2) + (2 + 1 + 5 + 4));
 static_assert(dotListedRows(14, 10, 4) == 5 + 14 * (9 + 5 * 3));
 // ldz16, compare, branch, ld64, add, st64, branch
 static_assert(addToListedRows(14, 2, false) == 6 + 14 * 6);

@@ -1,6 +1,7 @@
 // Steps of recurrent layers against the codelets of all steps, with what their spikes add to currents and gradients:
 // the same bits. The lists that they read against the fair rule.
 #include <algorithm>
+#include <bit>
 #include <numeric>
 
 #include "kernels/network/neurons.hpp"
@@ -70,6 +71,7 @@ void testForward(const ipu_model::CodeletLibrary& library, const Problem& p) {
     for (unsigned i = 0; i < now.size(); ++i) {
       const unsigned b = i / p.n, j = i % p.n;
       CHECK_EQUAL(sent[i], now[i] > counts[i] ? v[(b * kSteps + t) * p.n + j] : 0.0f);
+      CHECK_EQUAL(std::bit_cast<unsigned>(sent[i]) != 0, now[i] > counts[i]);
     }
     counts = now;
   }
@@ -220,6 +222,11 @@ int main(int argc, char** argv) {
       testForward(library, problem);
       for (bool learns : {false, true}) testBackward(library, problem, learns);
     }
+    Problem at_zero(Kind{4, false, false, 1, 0, true});  // neurons that fire with a membrane of 0
+    at_zero.constants["gain"] = std::vector<float>(4);
+    at_zero.first = std::vector<float>(kBatch * 4);
+    at_zero.constants["threshold"] = std::vector<float>(4, -1.0f);
+    testForward(library, at_zero);
     for (unsigned n : {2U, 6U, 10U, 12U}) testDots(library, n);
     for (unsigned columns : {2U, 12U, 40U}) {
       for (unsigned rate : {0U, 5U, 40U, 100U}) {
