@@ -34,7 +34,7 @@ static_assert(sumListedRows(14, 2, 4, false) == 7 + 7 * 7 && sumListedRows(15, 2
 static_assert(sumListedRows(15, 2, 4, false, true) == 7 + 7 * 5 + 3);  // rows that a codelet made: no min
 static_assert(sumListedRows(10, 22, 4, false) == 2 * (7 + 5 * 15) + (7 + 5 * 13));
 static_assert(sumListedRows(10, 3, 4, false) == 3 * (7 + 5 * 9));  // odd: number by number
-static_assert(dotListedRows(14, 2, 4) == 5 + 1 + 14 * 7);  // ldz16, min, ld64, multiply, add lanes, store, branch
+static_assert(dotListedRows(14, 2, 4) == 6 + 1 + 7 * 11);  // of two: ldz16, min, ld64, store each, branch; two wait
 static_assert(dotListedRows(15, 6, 4) == 6 + 3 + 7 * (2 * 7 + 1 + 2) + (2 + 1 + 5 + 4));
 static_assert(dotListedRows(14, 10, 4) == 5 + 14 * (9 + 5 * 3));
 // ldz16, compare, branch, ld64, add, st64, branch
