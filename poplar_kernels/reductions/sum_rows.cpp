@@ -43,11 +43,19 @@ class SumRows : public poplar::MultiVertex {
       at += columns;
     };
     constexpr unsigned kTurn = kCount == 1 ? 8 : 2;
-    unsigned r = 0;
-    for (; r + kTurn <= rows; r += kTurn) {
+    switch (rows % kTurn) {  // those left over come first
+      case 7: add(); [[fallthrough]];
+      case 6: add(); [[fallthrough]];
+      case 5: add(); [[fallthrough]];
+      case 4: add(); [[fallthrough]];
+      case 3: add(); [[fallthrough]];
+      case 2: add(); [[fallthrough]];
+      case 1: add(); [[fallthrough]];
+      default: break;
+    }
+    for (unsigned turn = 0; turn < rows / kTurn; ++turn) {
       for (unsigned k = 0; k < kTurn; ++k) add();
     }
-    for (; r < rows; ++r) add();
     for (unsigned i = 0; i < kCount; ++i) Of::store(&out[j + i * Of::kCount], sums[i]);
   }
 };

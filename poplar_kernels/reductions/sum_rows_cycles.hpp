@@ -12,12 +12,12 @@ class SumRows;
 
 namespace cycles {
 
-// A column, a pair of neighbours or four of these: pointer, tests and the loop 6, a zero and a store for each; a row:
-// loads, the last of which moves on by the row's length, with the sums before in their bundles; of two rows, of one
-// column or pair of eight, or of a row left over the branch.
+// A column, a pair of neighbours or four of these: pointer, tests and the loop 6, the rows left over and the way there
+// 4, a zero and a store for each; a row: loads, the last of which moves on by the row's length, with the sums before in
+// their bundles; of two rows, of one column or pair of eight the branch.
 constexpr Slots sumColumns(Slots rows, Slots at_once) {
   const Slots turn = at_once == 1 ? 8 : 2;
-  return 6 + 2 * at_once + rows * at_once + rows / turn + rows % turn;
+  return 10 + 2 * at_once + rows * at_once + rows / turn;
 }
 
 constexpr Slots sumRows(Slots rows, Slots columns, bool in_pairs) {

@@ -61,7 +61,7 @@ static_assert(searchLists({700, 9, 0, 2, 5, false}) - searchLists({700, 9, 0, 0,
               2 * (18 + 60 + 700 * 5 + 5 * 12));
 static_assert(searchLists({40, 3, 0, 0, 0, true}) == (60 + 40 * 3) + 3 * (18 + 10 * 7));  // gathered
 static_assert(searchLists({40, 3, 2, 0, 0, true}) - searchLists({40, 3, 0, 0, 0, true}) == 2 * (13 + 10 * 11));
-static_assert(sumRows(733, 2, true) == 8 + 733 + 91 + 5 && sumRows(16, 10, true) == (14 + 16 * 4 + 8) + (8 + 16 + 2));
+static_assert(sumRows(733, 2, true) == 12 + 733 + 91 && sumRows(16, 10, true) == (18 + 16 * 4 + 8) + (12 + 16 + 2));
 
 // One op's rows, and copies. Two entries of value 0: skipped, once for a block of columns.
 static_assert(matmulRow(14, 2, 2, 4, 2) == 10 + (5 + 14 * 7) + 2 * 5 + 2);
