@@ -17,15 +17,15 @@ struct Counts {
 };
 
 // What a worker lists of a row: a record without pads (lists.hpp), its spikes ascending from the first slot on, the
-// others from the last one back; and the membranes of both. Only codelets of the same pass make them.
+// others from the last one back; and the membranes of both.
 template <class Id>
 struct Part {
   const Id* record;
   const float* membranes;
   unsigned slots;
 
-  unsigned spikes() const { return static_cast<unsigned>(record[kKept]); }
-  unsigned listed() const { return static_cast<unsigned>(record[kListed]); }
+  unsigned spikes() const { return smaller(static_cast<unsigned>(record[kKept]), listed()); }
+  unsigned listed() const { return smaller(static_cast<unsigned>(record[kListed]), slots); }
   unsigned count(bool of_spikes) const { return of_spikes ? spikes() : listed() - spikes(); }
   unsigned slot(bool of_spikes, unsigned k) const { return of_spikes ? k : slots - 1 - k; }
   unsigned id(bool of_spikes, unsigned k) const {

@@ -21,10 +21,10 @@ namespace cycles {
 // One at the bound of a cut: two products and five other steps of the hash, its comparison with the branch, the
 // count 3.
 constexpr Slots kHashed = 12;
-// A part: pointers moved on 2, two loads of its counts, their difference, the test, the loop 2.
+// A part: pointers moved on 2, two loads of its counts with their bounds 4, their difference, the test, the loop 2.
 // A candidate of it that is gathered: load, store, branch; its extremes: the same. One that is compared alone: load,
 // comparison, its result, branch, loop.
-constexpr Slots kPart = 8, kGathered = 3, kCompared = 5;
+constexpr Slots kPart = 10, kGathered = 3, kCompared = 5;
 // Four neighbours that are compared with a bound: two loads, the branch; two comparisons, masks and sums, of which
 // three find a bundle. Around such a pass: the next bound 6, the tests of what it gave 6, a pair that is left over 4,
 // sums 2.

@@ -56,10 +56,10 @@ static_assert(packedRow(3) == 5 + 4 && packedRow(11) == 33 + 2 * 6 + 4);
 static_assert(blocksOfRow(30, 6) == 30 * 4 && blocksOfRow(9, 22) == 9 * (5 + 2 * 6));
 static_assert(joinRow(5, 2) == 12 * 4 + 8 + 2 * 24 + 5 * 10 + 14 + 2 * 2);
 // 700 candidates: the extremes, nine counts of 175 fours.
-static_assert(searchLists({700, 9, 0, 0, 0, false}) == (48 + 700 * 3) + 9 * (18 + 48 + 175 * 7));
+static_assert(searchLists({700, 9, 0, 0, 0, false}) == (60 + 700 * 3) + 9 * (18 + 60 + 175 * 7));
 static_assert(searchLists({700, 9, 0, 2, 5, false}) - searchLists({700, 9, 0, 0, 0, false}) ==
-              2 * (18 + 48 + 700 * 5 + 5 * 12));
-static_assert(searchLists({40, 3, 0, 0, 0, true}) == (48 + 40 * 3) + 3 * (18 + 10 * 7));  // gathered
+              2 * (18 + 60 + 700 * 5 + 5 * 12));
+static_assert(searchLists({40, 3, 0, 0, 0, true}) == (60 + 40 * 3) + 3 * (18 + 10 * 7));  // gathered
 static_assert(searchLists({40, 3, 2, 0, 0, true}) - searchLists({40, 3, 0, 0, 0, true}) == 2 * (13 + 10 * 11));
 static_assert(sumRows(733, 2, true) == 8 + 733 + 91 + 5 && sumRows(16, 10, true) == (14 + 16 * 4 + 8) + (8 + 16 + 2));
 

@@ -72,7 +72,7 @@ void testBackward(const ipu_model::CodeletLibrary& library, const Problem& p, bo
     if (!p.kind.second && !learns) vertex->state("starts", vertex == &scan);
   }
   if (!p.kind.second && !learns) {  // what it starts from is not what is there
-    for (const char* name : {"g_v", "g_bias"}) scan.edge(name, std::vector<float>(kBatch * p.n, 5.0f));
+    for (const char* sum : {"g_v", "g_bias"}) scan.edge(sum, std::vector<float>(kBatch * p.n, 5.0f));
   }
   scan.edge("g_spikes", g_spikes).edge("g_current", std::vector<float>(p.current.size(), 3.0f)).run(p.n % 4 == 0);
   step.edge("g_current", std::vector<float>(kBatch * p.n)).state("num_steps", 1U);
