@@ -26,7 +26,7 @@ from snnjax._check import (
 from snnjax._delayed_synapses import DelayedSynapses, blocks_for
 from snnjax._synapses import check_known_key, check_probability
 from snnjax._types import Params, Unchecked
-from snnjax.neurons._neuron import Neuron, check_spiking, drawn, num_owners
+from snnjax.neurons._neuron import Neuron, check_spiking, drawn, is_drawn, num_owners
 from snnjax.ops._random import key_words
 from snnjax.ops._simulation.cells import Cells as Cells
 from snnjax.ops._simulation.input import SpikeTrains as SpikeTrains
@@ -203,14 +203,13 @@ class Populations:
         Args:
             models: by name: `snnjax.neurons.Neuron`, or a pair of it and its params; or the leaky neurons of
                 `snnjax.neurons.cuba_lif` and `coba_lif`.
-            key: a PRNG key, for models whose constants are drawn; None for ``jax.random.key(0)``.
+            key: a PRNG key, for models whose constants are drawn.
 
         Raises:
             ValueError: if a population has no model, a model is not a neuron, does not spike or has graded spikes, or
-                leaky neurons have another number of receptors or another `dt`.
+                leaky neurons have another number of receptors or another `dt`, or constants are drawn without a key.
 
         Example:
-            >>> import jax
             >>> from snnjax import circuits, neurons
             >>> column = circuits.Populations({"E": 80, "I": 20}, dt=1.0)
             >>> fast = neurons.izhikevich("fast_spiking")
@@ -220,19 +219,18 @@ class Populations:
         """
         op = "Populations.cells"
         self._check_names(op, "models", models)
-        key = jax.random.key(0) if key is None else key
-        check_key(op, key)
+        if key is not None:
+            check_key(op, key)
+        keys = [None] * len(self.sizes) if key is None else jax.random.split(key, len(self.sizes))
         parts = [
             self._part(op, f"models[{name!r}]", models[name], size, own)
-            for (name, size), own in zip(
-                self.sizes.items(), jax.random.split(key, len(self.sizes)), strict=True
-            )
+            for (name, size), own in zip(self.sizes.items(), keys, strict=True)
         ]
         models_of, params = zip(*parts, strict=True)
         return Cells(params, models_of, tuple(self.sizes.values()), self.receptors, self.dt)
 
     def _part(
-        self, op: str, argument: str, given: CellModel, size: int, key: Array
+        self, op: str, argument: str, given: CellModel, size: int, key: Array | None
     ) -> tuple[Neuron | None, Params]:
         """A model, None for leaky neurons, and its params."""
         if isinstance(given, SynapticLIF):
@@ -250,7 +248,15 @@ class Populations:
         if model.is_graded:
             hint = "Choose one whose spikes are 0 and 1"
             fail(f"{op}: `{argument}` must not have graded spikes, got {model.name}. {hint}.")
-        return model, drawn(model, key, num_owners(model, (size,))) if params is None else params
+        if params is not None:
+            return model, params
+        if key is None and is_drawn(model):
+            hint = "Pass key=jax.random.key(0)"
+            fail(
+                f"{op}: `key` must be a PRNG key, from which constants of `{argument}` are drawn, got None. {hint}."
+            )
+        key = jax.random.key(0) if key is None else key  # nothing is drawn from it
+        return model, drawn(model, key, num_owners(model, (size,)))
 
     def connect(
         self,

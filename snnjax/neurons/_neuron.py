@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float, PyTree
 
@@ -205,6 +206,12 @@ def num_owners(neuron: Neuron, shape: tuple[int, ...]) -> int:
 def drawn(neuron: Neuron, key: Array, num_neurons: int, dtype: DTypeLike = jnp.float32) -> Params:
     """All constants of a neuron that are no numbers, learned or not."""
     return neuron.merged(neuron.init(key, num_neurons, dtype), neuron.initial_stats(key, num_neurons))
+
+
+def is_drawn(neuron: Neuron) -> bool:
+    """Whether other keys give it other constants."""
+    one, other = (drawn(neuron, jax.random.key(seed), _FEW) for seed in (0, 1))
+    return not all(jax.tree.leaves(jax.tree.map(np.array_equal, one, other)))
 
 
 def for_each(neuron: Neuron, params: Params, stats: Stats, shape: tuple[int, ...]) -> PyTree:

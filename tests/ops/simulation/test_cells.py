@@ -133,6 +133,7 @@ def test_models_differ_by_population_and_take_given_spikes() -> None:
 
 
 GRADED = dataclasses.replace(neurons.lif(), levels=(0, 3))
+DRAWN = neurons.lif((0.5, 0.9))
 LIF = neurons.cuba_lif(
     tau=10.0, synaptic_taus=(5.0,), rest=0.0, threshold=1.0, reset=0.0, refractory=0.0, dt=0.1
 )
@@ -150,6 +151,8 @@ REFUSED = {
     "Populations.cells: `models` must have a value for each population, got E. Name E, I.": lambda: (
         PEOPLE.cells({"E": LIF})
     ),
+    "Populations.cells: `key` must be a PRNG key, from which constants of `models['E']` are drawn, got None. "
+    "Pass key=jax.random.key(0).": lambda: PEOPLE.cells(dict.fromkeys("EI", DRAWN)),
     "Populations.cells: `models['E']` must not have graded spikes, got lif. "
     "Choose one whose spikes are 0 and 1.": lambda: PEOPLE.cells(dict.fromkeys("EI", GRADED)),
     "simulate: `state` must be of these neurons, got one of several models. "
