@@ -1,7 +1,5 @@
 // Capped lists from the candidates of their rows, which six workers have listed: first who stays where there are too
 // many, by the fair rule, then the list. The result does not depend on how a row is divided.
-#include <cstring>
-
 #include "../fields.hpp"
 #include "candidates.hpp"
 #include "selection.hpp"
@@ -19,8 +17,9 @@ class CutCandidates : public poplar::MultiVertex {
   In<float> membranes;      // [rows, workers, slots], of Part
   Out<unsigned> cuts;       // [rows, kCutWords]
   Out<unsigned> kept;       // [rows, kKeptWords]
-  InOut<unsigned> dropped;  // [rows], spikes that find no slot are added
+  InOut<unsigned> dropped;  // [rows], spikes that find no slot
   unsigned rows, capacity, num_neurons;
+  bool adds;  // to what was dropped before
 
   bool compute(unsigned worker) {
     for (unsigned row = 0; row < rows; ++row) {
@@ -29,7 +28,7 @@ class CutCandidates : public poplar::MultiVertex {
       keep({row, worker, false, found.near, stay.near});
       if (worker > 0) continue;
       kept[row * kKeptWords + 2 * kShares] = found.spikes;
-      dropped[row] += found.spikes - stay.spikes;
+      dropped[row] = (adds ? dropped[row] : 0) + found.spikes - stay.spikes;
     }
     return true;
   }
@@ -113,22 +112,26 @@ class JoinCandidates : public poplar::MultiVertex {
   bool compute(unsigned worker) {
     for (unsigned row = 0; row < rows; ++row) {
       Id* const record = &list[row * stride];
-      unsigned slot = 0, spikes = 0;
-      for (unsigned run = 0; run < kRuns; slot += countOf(row, run), ++run) {
-        if (run == worker || run == kShares + worker) copy(row, run, slot);
-        if (run == kShares) spikes = slot;
-        if (worker == 0 && run > 0 && run < kShares) record[kStarts + run - 1] = static_cast<Id>(slot);
-      }
-      pad(record + kListHeader, slot, worker);
+      const unsigned first = countOf(row, {0, worker}), spikes = first + countOf(row, {worker, kShares}),
+                     near = spikes + countOf(row, {kShares, kShares + worker}),
+                     listed = near + countOf(row, {kShares + worker, kRuns});
+      copy(row, worker, first);
+      copy(row, kShares + worker, near);
+      pad(record + kListHeader, listed, worker);
       if (worker > 0) continue;
-      record[kKept] = static_cast<Id>(spikes);
-      record[kListed] = static_cast<Id>(slot);
-      record[kTrueSpikes] = static_cast<Id>(kept[row * kKeptWords + kRuns]);
+      unsigned header[kListHeader] = {spikes, listed, kept[row * kKeptWords + kRuns]}, start = 0;
+      for (unsigned run = 0; run + 1 < kShares; ++run) header[kStarts + run] = start += countOf(row, run);
+      storeHeader(record, header);
     }
     return true;
   }
 
   unsigned countOf(unsigned row, unsigned run) const { return kept[row * kKeptWords + run]; }
+  unsigned countOf(unsigned row, Range runs) const {
+    unsigned all = 0;
+    for (unsigned run = runs.first; run < runs.last; ++run) all += countOf(row, run);
+    return all;
+  }
 
  private:
   // The candidates of a run that stay, one after the other.
@@ -173,11 +176,6 @@ class JoinCandidates : public poplar::MultiVertex {
       if (countOf(row, run) > 0) return Run(*this, row, run).next();
     }
     return num_neurons;
-  }
-
-  static void storeTwo(Id* to, unsigned first, unsigned second) {
-    const unsigned word = second << 16 | first;
-    std::memcpy(__builtin_assume_aligned(to, sizeof(word)), &word, sizeof(word));
   }
 
   // The slots from `listed` on; the second one of a word is written with the first.

@@ -33,8 +33,8 @@ constexpr Slots kFourAbove = 7, kPass = 18;
 // and minima, of which two find a bundle. Around it: the bound 4, both lanes 5, pointers and the loop 4.
 constexpr Slots kFourBeyond = 11, kWalk = 13;
 // Of both kinds: what stays 5; own part, tests, the count and its store 10. The first worker: both cuts 4, their
-// addresses 4, spikes and dropped ones 5.
-constexpr Slots kKinds = 5 + 2 * 10, kCuts = 13;
+// addresses 4, spikes and dropped ones 5, whether these add to others.
+constexpr Slots kKinds = 5 + 2 * 10, kCuts = 14;
 // The search for the cut of `candidates`. Gathered ones are stored first, and the search then does not touch the parts.
 struct ListSearch {
   Slots candidates, counts, walks, tie_passes, ties;
@@ -50,24 +50,27 @@ constexpr Slots searchLists(ListSearch search) {
          search.walks * walk + search.tie_passes * tie_pass;
 }
 
-// JoinCandidates. A run: its count, the next slot, whether it is own 4, the loop 2. One that is copied: its part, cut
-// and bounds 16, the one after it 8. A candidate of it: load of its membrane, comparison, its result, branch; whether
+// JoinCandidates. A run: its count, the sum, pointer and loop; four sums 2 each. One that is copied: its part, cut and
+// bounds 16, the one after it 8. A candidate of it: load of its membrane, comparison, its result, branch; whether
 // it is the last 2; id 1; of two in a word the slot's test, both in one, store and loop 6. Pads: a word its store and
 // branch.
-constexpr Slots kRunOfList = 8, kCopiedRun = 24, kOfRun = 10, kPads = 14;
+constexpr Slots kRunOfList = 4, kSums = 8, kCopiedRun = 24, kOfRun = 10, kPads = 14;
 
 constexpr Slots joinRow(Slots own, Slots pads) {
-  return 2 * kShares * kRunOfList + 2 * kCopiedRun + own * kOfRun + kPads + pads * 2;
+  return 2 * kShares * kRunOfList + kSums + 2 * kCopiedRun + own * kOfRun + kPads + pads * 2;
 }
-// The first worker's header.
-constexpr Slots header(unsigned id_bytes) { return 4 + kListHeader * store(id_bytes); }
+// The first worker's header: its address 4, the number of spikes, of a start the count and the sum; two entries of 16
+// bits are put into a word, 2, and stored.
+constexpr Slots header(unsigned id_bytes) {
+  return 5 + (kShares - 1) * 2 + (id_bytes < 4 ? kListHeader / 2 * 3 : kListHeader);
+}
 
 }  // namespace cycles
 
 template <class Id>
 std::uint64_t workerCycles(const CutCandidates<Id>& vertex, unsigned worker) {
   using namespace cycles;
-  Slots slots = entry(8, false);
+  Slots slots = entry(9, false);
   for (unsigned row = 0; row < vertex.rows; ++row) {
     const Counts found = vertex.parts().count(row), stay = found.cappedTo(vertex.capacity);
     const auto kind = [&](bool spikes, unsigned all, unsigned staying) -> Slots {

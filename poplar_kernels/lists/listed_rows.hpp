@@ -175,8 +175,20 @@ inline void dotShortRows(ListedRows<const W> rows, const Id* ids, unsigned count
   using Of = Numbers<float2>;
   float2 other[kPairs];
   for (unsigned i = 0; i < kPairs; ++i) other[i] = Of::load(vector + 2 * i);
-  for (unsigned k = 0; k < count; ++k) {
-    const W* const row = rows.data + rowOf(ids[k], rows.num_rows) * (2 * kPairs);
+  const auto rowAt = [&](unsigned k) { return rows.data + rowOf(ids[k], rows.num_rows) * (2 * kPairs); };
+  unsigned k = 0;
+  for (; kPairs <= 3 && k + 2 <= count; k += 2) {  // two a turn, which registers suffice for
+    const W *const row = rowAt(k), *const next_row = rowAt(k + 1);
+    float2 sums = Of::load(row) * other[0], next = Of::load(next_row) * other[0];
+    for (unsigned i = 1; i < kPairs; ++i) {
+      sums += Of::load(row + 2 * i) * other[i];
+      next += Of::load(next_row + 2 * i) * other[i];
+    }
+    use(k, sums[0] + sums[1]);
+    use(k + 1, next[0] + next[1]);
+  }
+  for (; k < count; ++k) {
+    const W* const row = rowAt(k);
     float2 sums = Of::load(row) * other[0];
     for (unsigned i = 1; i < kPairs; ++i) sums += Of::load(row + 2 * i) * other[i];
     use(k, sums[0] + sums[1]);

@@ -56,14 +56,16 @@ constexpr Slots sumMarkedRows(Slots words, Slots count, unsigned columns) {
 
 // dotListedRows. Rows of 1, 2, 3, 4 or 6 pairs: id 2, address 1 but for one pair, loads; products and sums follow the
 // loads by one bundle (aux, with the widening of halves), the last product, the sum of both lanes, store and branch are
-// on their own. Other rows: a loop over pairs inside, two loads and the branch for each, 6 around it; odd ones number
+// on their own. Up to 3 pairs two rows a turn do not wait for each other: the first product and the last sum of lanes
+// find no bundle. Other rows: a loop over pairs inside, two loads and the branch for each, 6 around it; odd ones number
 // by number.
 constexpr Slots dotListedRows(Slots count, unsigned columns, unsigned width) {
   const bool is_short = columns == 2 || columns == 4 || columns == 6 || columns == 8 || columns == 12;
   if (is_short) {
-    const Slots pairs = columns / 2;
+    const Slots pairs = columns / 2, address = pairs > 1 ? 1 : 0;
     const Slots aux = pairs * (width < 4 ? 3 : 2) - 1;
-    return 5 + pairs + count * (2 + (pairs > 1 ? 1 : 0) + most(pairs, aux) + 4);
+    const Slots one = 2 + address + most(pairs, aux) + 4, two = most(2 * (3 + address + pairs) + 1, 2 * (aux + 1)) + 2;
+    return 6 + pairs + (pairs <= 3 ? count / 2 * two + count % 2 * one : count * one);
   }
   const Slots steps = columns % 2 == 0 ? columns / 2 : columns;
   return 5 + count * (9 + steps * (width < 4 ? 4 : 3));

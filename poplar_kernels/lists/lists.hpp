@@ -1,6 +1,8 @@
 // The spike lists that vertices read (their record: conventions.hpp).
 #pragma once
 
+#include <cstring>
+
 #include "../conventions.hpp"
 #include "../workers.hpp"
 
@@ -27,6 +29,23 @@ struct List {
 inline Range neuronsOfWorker(unsigned num_neurons, unsigned worker) {
   const unsigned each = neuronsOfShare(num_neurons);
   return {smaller(worker * each, num_neurons), smaller((worker + 1) * each, num_neurons)};
+}
+
+// Two entries in one store, the first of which is at a word.
+template <class Id>
+inline void storeTwo(Id* to, unsigned first, unsigned second) {
+  const unsigned word = second << 16 | first;
+  std::memcpy(__builtin_assume_aligned(to, sizeof(word)), &word, sizeof(word));
+}
+
+// The header of a record.
+template <class Id>
+inline void storeHeader(Id* record, const unsigned (&header)[kListHeader]) {
+  if constexpr (sizeof(Id) == sizeof(unsigned)) {
+    for (unsigned i = 0; i < kListHeader; ++i) record[i] = static_cast<Id>(header[i]);
+  } else {
+    for (unsigned i = 0; i < kListHeader; i += 2) storeTwo(record + i, header[i], header[i + 1]);
+  }
 }
 
 // Of a record with these ids; the first `spikes` of them ascend.

@@ -59,7 +59,7 @@ class SelectMarked : public poplar::MultiVertex {
   Out<Id> lists;         // [rows, workers, listStride(slots)], of Part; the slots are those of a share
   Out<float> membranes;  // [rows, workers, slots], of Part
   unsigned rows, neurons;
-  unsigned columns, stride;  // of a block; the last one may hold more than `neurons`
+  unsigned blocks, columns, stride;  // the last block may hold more than `neurons`
   // A share of the neurons is so many whole blocks, and so many columns of one more.
   unsigned share_blocks, share_columns;
 
@@ -86,7 +86,9 @@ class SelectMarked : public poplar::MultiVertex {
     unsigned block = worker * share_blocks, before = worker * share_columns;
     for (; before >= columns; before -= columns) ++block;
     const float* at = &offered[(block * rows + row) * stride];
-    for (unsigned first = own.first - before; first < own.last; first += columns, at += rows * stride) {
+    const unsigned count = ownBlocks(block, before), start = own.first - before;
+    for (unsigned i = 0; i < count; ++i, at += rows * stride) {
+      const unsigned first = start + i * columns;
       if (columns <= kNeuronsOfMark) {  // no loop over words
         const auto word = bitsOf<unsigned>(at[columns]);
         if (word != 0) body(word, first, at, own);
@@ -97,6 +99,11 @@ class SelectMarked : public poplar::MultiVertex {
         if (word != 0) body(word, first + k, at + k, own);
       }
     }
+  }
+  // Blocks that hold a share, from this one on, of which so many columns are another's.
+  unsigned ownBlocks(unsigned block, unsigned before) const {
+    const unsigned behind = before + share_columns;
+    return smaller(share_blocks + (behind > 0 ? 1 : 0) + (behind > columns ? 1 : 0), blocks - smaller(block, blocks));
   }
 };
 

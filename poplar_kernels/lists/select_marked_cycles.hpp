@@ -23,11 +23,11 @@ constexpr Slots packedRow(Slots pairs) {
   return pairs * 3 + (pairs + 7) / 8 * 6 + 4;
 }
 
-// The first block of a share 4, and so many steps to it. A block: the load of its word, the test, pointer, neuron,
-// comparison and branch; of several words each: the load and its address, the test, loop 3, and the block 5. A word
-// that marks any neuron: both halves in one 3. A candidate: leading bit, its mask, what is left, the loop; its id,
-// whether it is own 3, which kind 3: 11, and the loads of its membrane.
-constexpr Slots kFirstBlock = 4, kNextBlock = 3, kBlock = 6, kWords = 5, kWord = 6, kMarkedWord = 3;
+// The first block of a share 4, so many steps to it, and how many blocks there are 8. A block: the load of its word,
+// the test, pointer and branch; of several words each: the load and its address, the test, loop 3, and the block 5. A
+// word that marks any neuron: which block it is 3, both halves in one 3. A candidate: leading bit, its mask, what is
+// left, the loop; its id, whether it is own 3, which kind 3: 11, and the loads of its membrane.
+constexpr Slots kFirstBlock = 12, kNextBlock = 3, kBlock = 4, kWords = 5, kWord = 6, kMarkedWord = 6;
 constexpr Slots kMarkedCandidate = 12;
 
 constexpr Slots blocksOfRow(Slots blocks, unsigned columns) {
@@ -48,8 +48,8 @@ std::uint64_t workerCycles(const SelectMarked<Id>& vertex, unsigned worker) {
   using namespace cycles;
   const Range own = neuronsOfWorker(vertex.neurons, worker);
   const unsigned before = worker * vertex.share_columns, columns = vertex.columns;
-  const Slots blocks = own.first < own.last ? (own.last - own.first + before % columns + columns - 1) / columns : 0;
-  Slots slots = entry(9, false);
+  const Slots blocks = vertex.ownBlocks(worker * vertex.share_blocks + before / columns, before % columns);
+  Slots slots = entry(10, false);
   for (unsigned row = 0; row < vertex.rows; ++row) {
     Slots found = 0, words = 0, passed = 0;
     vertex.forEachWord(row, worker, [&](unsigned word, unsigned first, const float*, Range) {

@@ -90,9 +90,9 @@ class SortEvents : public poplar::MultiVertex {
 
   template <class Own>
   void writeHeader(unsigned row, const Own* own, unsigned kept, unsigned listed) {
-    unsigned short* const record = &lists[row * stride];
-    for (unsigned i = 0; i < kStarts; ++i) record[i] = static_cast<unsigned short>(i == kKept ? kept : listed);
-    writeStarts(record, own, kept, num_inputs);
+    unsigned header[kListHeader] = {kept, listed, listed};
+    writeStarts(header, own, kept, num_inputs);
+    storeHeader(&lists[row * stride], header);
   }
 
   static bool isBefore(unsigned id, float value, unsigned other, float other_value) {

@@ -22,7 +22,9 @@ namespace cycles {
 constexpr Slots isSorted(Slots capacity, bool valued) { return 6 + capacity * (4 + (valued ? 5 : 0)); }
 // What is copied: a load, the store of 16 bits, the loop; with values a load and two stores besides.
 constexpr Slots copiedEvents(Slots entries, bool valued) { return 12 + entries * (2 + kShortStore + (valued ? 3 : 0)); }
-constexpr Slots eventsHeader(Slots kept) { return 4 + kStarts * kShortStore + startsOf(kept); }
+// The header: starts, each with its share's bound and the loop 3, for all ids a load, comparison and branch; of two
+// entries both in one 2, and the store.
+constexpr Slots eventsHeader(Slots kept) { return 8 + kept * 3 + (kShares - 1) * 3 + kListHeader / 2 * 3; }
 
 // A slot of the input: its id, range 2, loop 2; of one in range the entry before it with the comparison 3, the store of
 // 16 bits; with values 2 more, the value 2, two stores. An entry that moves: the same, a load for each store, the loop.

@@ -5,8 +5,17 @@
 
 namespace snnjax {
 
-constexpr float kNotSent = -__builtin_inff();  // in place of the membrane of a neuron that does not fire
-constexpr unsigned kNoRow = ~0U;               // ends a list of rows without a count
+constexpr unsigned kNoRow = ~0U;  // ends a list of rows without a count
+
+// What a neuron sends: if it fires its membrane, which has some bit set, as a zero becomes a negative one; else no bit.
+inline float toSend(float fired, float v) { return fired == 0.0f ? 0.0f : v == 0.0f ? -0.0f : v; }
+#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
+inline float2 toSend(float2 fired, float2 v) {
+  const float2 none = {0.0f, 0.0f}, negative = {-0.0f, -0.0f};
+  return keptWhere(fired != none, bitsOf<float2>(bitsOf<Mask>(v) | bitsOf<Mask>(keptWhere(v == none, negative))));
+}
+#endif
+inline bool isSent(float v) { return bitsOf<unsigned>(v) != 0; }
 
 // Lists of ListSpikes or JoinSpikes: a count and rows each, and their membranes.
 struct SpikeLists {
@@ -17,9 +26,9 @@ struct SpikeLists {
   unsigned count(unsigned list) const { return rows[list * (1 + slots)]; }
   unsigned row(unsigned list, unsigned k) const { return rows[list * (1 + slots) + 1 + k]; }
   float membrane(unsigned list, unsigned k) const { return membranes[list * slots + k]; }
-  unsigned countBefore(unsigned last) const {
+  unsigned countOf(unsigned first, unsigned last) const {
     unsigned count_of_all = 0;
-    for (unsigned list = 0; list < last; ++list) count_of_all += count(list);
+    for (unsigned list = first; list < last; ++list) count_of_all += count(list);
     return count_of_all;
   }
   // How many spikes of a list the fair rule prefers to one with this membrane and row.
@@ -32,10 +41,11 @@ struct SpikeLists {
     }
     return preferred;
   }
-  unsigned rankOf(float v, unsigned row_of_v) const {
-    unsigned rank = 0;
-    for (unsigned list = 0; list < lists; ++list) rank += numPreferred(list, v, row_of_v);
-    return rank;
+  // The same in the lists [first, last).
+  unsigned numPreferred(unsigned first, unsigned last, float v, unsigned row_of_v) const {
+    unsigned preferred = 0;
+    for (unsigned list = first; list < last; ++list) preferred += numPreferred(list, v, row_of_v);
+    return preferred;
   }
 };
 

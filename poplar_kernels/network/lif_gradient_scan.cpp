@@ -30,6 +30,7 @@ class LifGradientScan : public poplar::MultiVertex {
   unsigned char reset, surrogate;        // enum Reset, enum Surrogate
   bool detach_reset;
   float slope;
+  If<!has_second && !learns, bool> starts;  // from a gradient and a sum of 0, which nobody has stored
   // Of neurons with a second state.
   If<has_second, In<float>> second;                 // [kSecondConstants, neurons], neuron.hpp
   If<has_second, In<float>> w;                      // as the membranes; nothing unless it `raises` thresholds
@@ -82,8 +83,10 @@ class LifGradientScan : public poplar::MultiVertex {
     const unsigned i = b * neurons + j;
     const bool counted = isCounted(b, j, numbers), passes = detach_reset && reset != Zero;
     const auto own_decay = numbers.load(&decay[j]), own_gain = numbers.load(&gain[j]);
-    auto g = numbers.load(&g_v[i]), sum = numbers.load(&g_bias[i]), last = numbers.load(&g_last[i]);
-    for (unsigned t = inside; t-- > 0;) {
+    const auto zero = numbers.fill(0.0f);
+    auto g = starts ? zero : numbers.load(&g_v[i]), sum = starts ? zero : numbers.load(&g_bias[i]),
+         last = numbers.load(&g_last[i]);
+    const auto step = [&](unsigned t) {
       const unsigned at = (b * num_steps + t) * neurons + j;
       if (!passes) {
         g = throughReset(g, numbers.load(after(t) + i), numbers.load(&threshold[j]), reset, detach_reset, surrogate,
@@ -91,7 +94,7 @@ class LifGradientScan : public poplar::MultiVertex {
                 .v;
       }
       g = last + g;
-      last = numbers.fill(0.0f);
+      last = zero;
       if (!isQuiet(t, b, j, counted, numbers)) {
         g = g + throughSpike(*this, numbers.load(after(t) + i), numbers.load(&threshold[j]),
                              numbers.load(&second_threshold[j]), numbers.load(&g_spikes[at]), i, numbers);
@@ -100,7 +103,13 @@ class LifGradientScan : public poplar::MultiVertex {
       numbers.store(&g_current[at], of_current);
       sum = sum + of_current;
       g = own_decay * g;
+    };
+    unsigned t = inside;
+    for (; t >= 2; t -= 2) {  // two a turn
+      step(t - 1);
+      step(t - 2);
     }
+    if (t > 0) step(0);
     numbers.store(&g_v[i], g);
     numbers.store(&g_bias[i], sum);
     numbers.store(&g_last[i], last);
@@ -123,6 +132,7 @@ class LeakyGradientScan : public poplar::MultiVertex {
   If<learns, InOut<float>> g_decay;    // [batch, neurons], summed over time
   If<learns, InOut<float>> g_gain;     // [batch, neurons], likewise; 0 where the gain itself is 0
   unsigned num_steps, batch, neurons;  // num_steps: of a block
+  bool starts;                         // from a sum of 0, which nobody has stored
 
   bool compute(unsigned worker) {
     const unsigned before = *block * num_steps;
@@ -130,7 +140,7 @@ class LeakyGradientScan : public poplar::MultiVertex {
       const unsigned i = b * neurons + j, first = b * num_steps * neurons + j;
       const unsigned inside = stepsInside(lengths[b], before, num_steps);
       const auto own_decay = numbers.load(&decay[j]), own_gain = numbers.load(&gain[j]);
-      auto g = numbers.load(&g_v[i]), sum = numbers.load(&g_bias[i]);
+      auto g = numbers.load(&g_v[i]), sum = starts ? numbers.fill(0.0f) : numbers.load(&g_bias[i]);
       for (unsigned t = num_steps; t-- > inside;) {  // padded outputs repeat the last membrane
         g = g + numbers.load(&g_output[first + t * neurons]);
         numbers.store(&g_current[first + t * neurons], numbers.fill(0.0f));

@@ -46,22 +46,25 @@ Slots secondGradientOf(const V& vertex) {
 // pass on the gradient as it is: two loads and their pointer, and the reset. Of counts: load, comparison, both lanes in
 // one, a main register, the branch.
 constexpr Slots plainStep(GradientSwitches s, bool counted) {
-  return 8 + (s.detach_reset && s.reset != Zero ? 0 : 3 + throughReset(s.reset, s.detach_reset, s.surrogate)) +
+  return 9 + (s.detach_reset && s.reset != Zero ? 0 : 3 + throughReset(s.reset, s.detach_reset, s.surrogate)) +
          (counted ? 5 : 0);
 }
+// Two of them share pointers and the branch.
+constexpr Slots kSharedByTwo = 3;
 // With a gradient at the spike besides: three loads with the product for their row 2, the difference, the surrogate,
 // comparison, mask, product and sum 4, the branch; that of counts: two loads, two masks, two products or sums.
 constexpr Slots activeStep(unsigned char surrogate_kind, bool counted) {
   return 3 + 2 + 1 + surrogate(surrogate_kind) + 4 + 1 + (counted ? 6 : 0);
 }
-// Around the steps: two constants; three sums that are loaded and stored, the test of the counts 3.
-constexpr Slots kPlainNumber = 2 + 6 + 3;
+// Around the steps: two constants; three sums that are loaded and stored, whether they start, the test of the counts 3,
+// whether a step is left over 2.
+constexpr Slots kPlainNumber = 2 + 6 + 2 + 3 + 2;
 
 // LeakyGradientScan for one neuron or pair, its constants and sums in registers: load, store, two pointers and the
 // branch; a product that the store waits for; sums and the other product find bundles. Behind the end without these.
 constexpr Slots kLeakyGradient = 6, kLeakyPadding = 5;
-// Two constants; two sums that are loaded and stored; the loops.
-constexpr Slots kLeakyNumber = 2 + 4 + 4;
+// Two constants; two sums that are loaded and stored, whether they start; the loops.
+constexpr Slots kLeakyNumber = 2 + 4 + 2 + 4;
 
 template <class V>
 GradientSwitches switchesOf(const V& vertex) {
@@ -86,13 +89,17 @@ constexpr Slots kLeakyConstants = 8 + 3 + 4 + kQuotient + 3 + 2;
 // A step past the end: the store, its pointer and the branch.
 constexpr Slots kPaddedStep = 3;
 
-// A number's steps inside of a sequence.
-template <class V, class Of>
-Slots plainSteps(const V& vertex, unsigned b, unsigned j, unsigned inside, Of numbers) {
-  const bool counted = vertex.isCounted(b, j, numbers);
+// The steps inside of a sequence, of a number or a pair: `lanes` neurons.
+template <class V>
+Slots plainSteps(const V& vertex, unsigned b, unsigned j, unsigned lanes, unsigned inside) {
+  constexpr Numbers<float> kOne;
+  const auto any = [&](auto&& holds) { return holds(j) || (lanes > 1 && holds(j + 1)); };
+  const bool counted = any([&](unsigned lane) { return vertex.isCounted(b, lane, kOne); });
   Slots active = 0;
-  for (unsigned t = 0; t < inside; ++t) active += vertex.isQuiet(t, b, j, counted, numbers) ? 0 : 1;
-  return kPlainNumber + inside * plainStep(switchesOf(vertex), counted) +
+  for (unsigned t = 0; t < inside; ++t) {
+    active += any([&](unsigned lane) { return !vertex.isQuiet(t, b, lane, counted, kOne); }) ? 1 : 0;
+  }
+  return kPlainNumber + inside * plainStep(switchesOf(vertex), counted) - inside / 2 * kSharedByTwo +
          active * activeStep(vertex.surrogate, counted);
 }
 
@@ -104,24 +111,23 @@ std::uint64_t workerCycles(const LifGradientScan<has_second, learns>& vertex, un
   const GradientSwitches switches = switchesOf(vertex);
   const Slots step = kScanStep + (learns ? constantsGradient(switches) : membraneGradient(switches)) +
                      secondGradientOf(vertex) + (has_second && learns ? kSecondConstantsGradient : 0);
-  Slots slots = entry((has_second ? 24 : 19) + (learns ? 4 : 0), false);
-  forEachOwnNumber(vertex.batch, vertex.neurons, worker, [&](unsigned b, unsigned j, auto numbers) {
-    const unsigned inside = stepsInside(vertex.lengths[b], *vertex.block * vertex.num_steps, vertex.num_steps);
-    slots += kScanNumber + (vertex.num_steps - inside) * kPaddedStep;
-    if constexpr (has_second || learns) {
-      slots += inside * step;
-    } else {
-      slots += plainSteps(vertex, b, j, inside, numbers);
-    }
-  });
-  return slots + 4 * vertex.batch;
+  const Slots slots = entry((has_second ? 24 : 19) + (learns ? 4 : 0) + (has_second || learns ? 0 : 1), false);
+  return slots + unlikeNumbers(vertex, worker, [&](unsigned b, unsigned j, unsigned lanes) -> Slots {
+           const unsigned inside = stepsInside(vertex.lengths[b], *vertex.block * vertex.num_steps, vertex.num_steps);
+           const Slots around = kScanNumber + (vertex.num_steps - inside) * kPaddedStep;
+           if constexpr (has_second || learns) {
+             return around + inside * step;
+           } else {
+             return around + plainSteps(vertex, b, j, lanes, inside);
+           }
+         });
 }
 
 template <bool learns>
 std::uint64_t workerCycles(const LeakyGradientScan<learns>& vertex, unsigned worker) {
   using namespace cycles;
   const Slots step = kLeakyGradient + (learns ? kLeakyConstants : 0);
-  return entry(learns ? 14 : 11, false) + ownNumbers(vertex, worker, [&](unsigned b) {
+  return entry(learns ? 15 : 12, false) + ownNumbers(vertex, worker, [&](unsigned b) {
            const unsigned inside = stepsInside(vertex.lengths[b], *vertex.block * vertex.num_steps, vertex.num_steps);
            return kScanNumber + kLeakyNumber + inside * step + (vertex.num_steps - inside) * kLeakyPadding;
          });

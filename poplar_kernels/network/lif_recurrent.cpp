@@ -27,7 +27,7 @@ class LifRecurrentStep : public poplar::MultiVertex {
   InOut<float> counts;  // [batch, neurons], true spikes so far
   Out<float> offered;   // [batch, num_steps, offered_stride], membranes for the selection; PackMarks adds to it
   Out<unsigned> marks;  // [batch, num_steps, pairs of neurons], none past the end of a sequence
-  Out<float> sent;      // [batch, neurons], membranes of those that fire, -inf of others
+  Out<float> sent;      // [batch, neurons], membranes of those that fire (toSend), 0 of others
   unsigned num_steps, batch, parts, stride, neurons, offered_stride;  // num_steps: of a block
   unsigned char reset;                                                // enum Reset
   bool keep_history;
@@ -35,7 +35,7 @@ class LifRecurrentStep : public poplar::MultiVertex {
   If<has_second, In<float>> second;  // [kSecondConstants, neurons], neuron.hpp
   If<has_second, InOut<float>> w;    // as the membranes, but for `keep_second` in place of `keep_history`
   If<has_second, bool> keep_second, raises;
-  static constexpr bool kHasSecond = has_second;
+  static constexpr bool kHasSecond = has_second, kCounts = true;
 
   bool compute(unsigned worker) {
     if (*iteration >= num_steps) return true;
@@ -43,12 +43,12 @@ class LifRecurrentStep : public poplar::MultiVertex {
     forEachOwnNumber(batch, neurons, worker, [&](unsigned b, unsigned j, auto numbers) {
       const unsigned row = b * num_steps + *iteration;
       NeuronRun<LifRecurrentStep, decltype(numbers)> run(*this, t, b, j);
-      auto to_send = numbers.fill(kNotSent);
+      auto to_send = numbers.fill(0.0f);
       if (t < lengths[b]) {
         const auto sum = numbers.load(&current[row * neurons + j]) + recurrent(t, b, j, numbers);
         const auto fired = run.advance(sum, reset, row);
         run.storeCounts();
-        to_send = choose(fired, run.membrane());
+        to_send = toSend(fired, run.membrane());
       } else {
         run.freeze(row);
       }
@@ -77,11 +77,6 @@ class LifRecurrentStep : public poplar::MultiVertex {
     }
     return sum;
   }
-
-  static float choose(float fired, float v) { return fired != 0.0f ? v : kNotSent; }
-#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
-  static float2 choose(float2 fired, float2 v) { return float2{choose(fired[0], v[0]), choose(fired[1], v[1])}; }
-#endif
 };
 
 // The spikes of neighbouring blocks of a layer in one sample, listed by workers: each has its share of the neurons. A
@@ -97,34 +92,34 @@ class ListSpikes : public poplar::MultiVertex {
     const Range own = quickShareOf(pairs, worker);
     unsigned* const list = &rows[worker * (1 + slots)];
     unsigned found = 0;
-    const auto offer = [&](unsigned pair) {
-      for (unsigned i = 2 * pair; fired(pair, 1) && i < 2 * pair + 2; ++i) {
-        if (!(sent[i] > kNotSent)) continue;
-        membranes[worker * slots + found] = sent[i];
-        list[++found] = (first_id + i) * columns;
+    const auto offer = [&](unsigned i) {
+      if (!isSent(sent[i])) return;
+      membranes[worker * slots + found] = sent[i];
+      list[++found] = (first_id + i) * columns;
+    };
+    const auto offerPairs = [&](unsigned pair, unsigned count) {
+      if (!fired(pair, count)) return;
+      for (unsigned i = pair; i < pair + count; ++i) {
+        offer(2 * i);
+        offer(2 * i + 1);
       }
     };
     unsigned pair = own.first;
-    for (; pair + kRun <= own.last; pair += kRun) {
-      for (unsigned i = 0; fired(pair, kRun) && i < kRun; ++i) offer(pair + i);
-    }
-    for (; pair < own.last; ++pair) offer(pair);
+    for (; pair + 2 <= own.last; pair += 2) offerPairs(pair, 2);  // two a turn
+    if (pair < own.last) offerPairs(pair, 1);
     list[0] = found;
     return true;
   }
 
-  static constexpr unsigned kRun = 4;  // pairs that are looked at together
-
-  // Whether any of these pairs did.
+  // Whether any of these pairs did: all their bits in one.
   bool fired(unsigned pair, unsigned count) const {
 #if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
-    using Of = Numbers<float2>;
-    float2 most = Of::load(&sent[2 * pair]);
-    for (unsigned i = 1; i < count; ++i) most = larger(most, Of::load(&sent[2 * (pair + i)]));
-    return anyAbove(most, Of::fill(kNotSent));
+    Mask any = bitsOf<Mask>(Numbers<float2>::load(&sent[2 * pair]));
+    for (unsigned i = pair + 1; i < pair + count; ++i) any |= bitsOf<Mask>(Numbers<float2>::load(&sent[2 * i]));
+    return (any[0] | any[1]) != 0;
 #else
     bool any = false;
-    for (unsigned i = 0; i < 2 * count; ++i) any |= sent[2 * pair + i] > kNotSent;
+    for (unsigned i = 2 * pair; i < 2 * (pair + count); ++i) any |= isSent(sent[i]);
     return any;
 #endif
   }
@@ -141,11 +136,12 @@ class JoinSpikes : public poplar::MultiVertex {
 
   bool compute(unsigned worker) {
     const SpikeLists from = lists();
-    const unsigned total = from.countBefore(numWorkers()), first = from.countBefore(worker);
+    const unsigned first = from.countOf(0, worker), total = first + from.countOf(worker, numWorkers());
     if (worker == 0) joined_rows[0] = smaller(total, capacity);
     for (unsigned k = 0; k < from.count(worker); ++k) {
       const float v = from.membrane(worker, k);
-      const unsigned row = from.row(worker, k), slot = total <= capacity ? first + k : from.rankOf(v, row);
+      const unsigned row = from.row(worker, k);
+      const unsigned slot = total <= capacity ? first + k : from.numPreferred(0, numWorkers(), v, row);
       if (slot >= capacity) continue;
       joined_rows[1 + slot] = row;
       joined[slot] = v;
@@ -168,7 +164,7 @@ class RankSpikes : public poplar::MultiVertex {
   bool compute(unsigned worker) {
     const SpikeLists all = lists();
     const unsigned count = all.count(own);
-    const bool fits = all.countBefore(parts) <= limit;
+    const bool fits = all.countOf(0, parts) <= limit;
     const Range share = quickShareOf(count, worker);
     if (worker == 0) list[count] = kNoRow;
     for (unsigned k = share.first; k < share.last; ++k) {
@@ -177,7 +173,9 @@ class RankSpikes : public poplar::MultiVertex {
       if (fits) {
         list[k] = row;
       } else {  // the kept ones of a part are its own first ones
-        list[all.numPreferred(own, v, row)] = all.rankOf(v, row) < limit ? row : kNoRow;
+        const unsigned of_own = all.numPreferred(own, v, row);
+        const unsigned of_others = all.numPreferred(0, own, v, row) + all.numPreferred(own + 1, parts, v, row);
+        list[of_own] = of_own + of_others < limit ? row : kNoRow;
       }
     }
     return true;

@@ -18,17 +18,17 @@ class RankSpikes;
 
 namespace cycles {
 
-// A number in a step: its run, the sum with the current, the choice of the first step 2; the choice between the
-// membrane and -inf 3, its store and pointer 2.
-constexpr Slots kRecurrentNumber = kRun + 1 + 2 + 5;
+// A number in a step: its run, the sum with the current, the choice of the first step 2; what is sent: two comparisons
+// and three masks 5, its store and pointer 2.
+constexpr Slots kRecurrentNumber = kRun + kCountsOfRun + 1 + 2 + 7;
 // A row of the weights: where it begins, whether it ends the list, its pair with the sum of the one before, the branch.
 // A part of a list: the same without a pair, pointers 2, the loop.
 constexpr Slots kSummedRow = 4, kSummedPart = 6;
 
-// ListSpikes: of a pair a load, the comparison, its lanes in one and their way to a main register 2, branch, loop; of
-// four pairs three loads more, with the larger ones of both in the same bundles, and the last of these.
-// Where one fired, both again: load, comparison, its way, branch; a spike: its store, row 2, its store, the count.
-constexpr Slots kFiredPair = 6, kFiredPairs = kFiredPair + 4, kFiredLanes = 8, kListedSpike = 5;
+// ListSpikes: of two pairs two loads, of which the second one takes no mask along, their lanes in one and on the way to
+// a main register 3, branch, loop; of one left over a load and a mask fewer. Where one fired: two loads and branches
+// for each pair, the loop. A spike: its store, row 2, its store, the count.
+constexpr Slots kFiredPairs = 7, kFiredPair = 5, kOfferedPair = 5, kListedSpike = 5;
 // A count of a list with its loop. A spike that is copied: two loads and stores, the branch.
 constexpr Slots kCountOfList = 3, kCopiedSpike = 5;
 // A rank: around it 10; a list: pointers, count, test and loop; of two membranes a load, two comparisons, their
@@ -64,14 +64,13 @@ std::uint64_t workerCycles(const LifRecurrentStep<W, has_second>& vertex, unsign
 std::uint64_t workerCycles(const std::same_as<ListSpikes> auto& vertex, unsigned worker) {
   using namespace cycles;
   const Range own = quickShareOf(vertex.pairs, worker);
-  const unsigned runs = (own.last - own.first) / vertex.kRun, behind = own.first + runs * vertex.kRun;
-  Slots slots = entry(7, false) + 10 + runs * kFiredPairs + (own.last - behind) * kFiredPair;
-  for (unsigned pair = own.first; pair < behind; pair += vertex.kRun) {
-    slots += vertex.fired(pair, vertex.kRun) ? vertex.kRun * kFiredPair : 0;
-  }
-  for (unsigned pair = own.first; pair < own.last; ++pair) {
-    const unsigned fired = (vertex.sent[2 * pair] > kNotSent ? 1 : 0) + (vertex.sent[2 * pair + 1] > kNotSent ? 1 : 0);
-    slots += fired > 0 ? kFiredLanes + fired * kListedSpike : 0;
+  Slots slots = entry(7, false) + 10;
+  for (unsigned pair = own.first; pair < own.last; pair += 2) {
+    const unsigned count = smaller(own.last - pair, 2);
+    slots += count == 2 ? kFiredPairs : kFiredPair;
+    if (!vertex.fired(pair, count)) continue;
+    slots += count * kOfferedPair;
+    for (unsigned i = 2 * pair; i < 2 * (pair + count); ++i) slots += isSent(vertex.sent[i]) ? kListedSpike : 0;
   }
   return slots;
 }
@@ -79,7 +78,7 @@ std::uint64_t workerCycles(const std::same_as<ListSpikes> auto& vertex, unsigned
 std::uint64_t workerCycles(const std::same_as<JoinSpikes> auto& vertex, unsigned worker) {
   using namespace cycles;
   const SpikeLists lists = vertex.lists();
-  const Slots each = lists.countBefore(lists.lists) <= vertex.capacity ? kCopiedSpike : kCopiedSpike + rank(lists);
+  const Slots each = lists.countOf(0, lists.lists) <= vertex.capacity ? kCopiedSpike : kCopiedSpike + rank(lists);
   return entry(7, false) + lists.lists * kCountOfList + 8 + lists.count(worker) * each;
 }
 
@@ -87,7 +86,7 @@ std::uint64_t workerCycles(const std::same_as<RankSpikes> auto& vertex, unsigned
   using namespace cycles;
   const SpikeLists lists = vertex.lists();
   const Range own = quickShareOf(lists.count(vertex.own), worker);
-  const Slots each = lists.countBefore(lists.lists) <= vertex.limit ? kCopiedSpike : kCopiedSpike + rank(lists);
+  const Slots each = lists.countOf(0, lists.lists) <= vertex.limit ? kCopiedSpike : kCopiedSpike + rank(lists);
   return entry(8, false) + lists.lists * kCountOfList + 8 + (own.last - own.first) * each;
 }
 

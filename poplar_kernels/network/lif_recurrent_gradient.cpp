@@ -42,7 +42,8 @@ class SlotsOfNeurons : public poplar::MultiVertex {
 template <bool has_second, bool learns>
 class LifRecurrentGradient : public poplar::MultiVertex {
  public:
-  In<float> g_spikes;          // [batch, num_steps, neurons], gradient of own listed spikes but through own currents
+  // [batch, num_steps, neurons], gradient of own listed spikes but through own currents, 0 where not listed
+  In<float> g_spikes;
   In<unsigned short> slots;    // [batch, num_steps + 1, neurons], of SlotsOfNeurons, by the step after
   In<float> sums;              // [parts, batch, capacity], what the currents of the next step mean to the spikes
   In<float> g_counts;          // [batch, neurons], gradient of the true spike counts
@@ -83,15 +84,52 @@ class LifRecurrentGradient : public poplar::MultiVertex {
         numbers.store(&g_current[at], numbers.fill(0.0f));
         return;
       }
-      const auto g_own = numbers.load(&g_spikes[at]) + recurrent(b, at + (b + 1) * neurons, numbers);
       const StateRow after = stateRow(*this, t + 1);
-      const auto g = membraneGradient(*this, after, g_own, i, j, numbers, at);
-      if constexpr (learns) addConstantsGradients(*this, stateRow(*this, t), after, g, i, j, numbers);
+      if constexpr (has_second || learns) {
+        const auto g = membraneGradient(*this, after, ofSpikes(b, at, numbers), i, j, numbers, at);
+        if constexpr (learns) addConstantsGradients(*this, stateRow(*this, t), after, g, i, j, numbers);
+      } else {
+        addPlain(after.v, b, i, j, at, numbers);
+      }
     });
     return true;
   }
 
+  // Whether neurons are listed in a step, and whether their counts have gradients.
+  template <class Of>
+  bool isListed(unsigned b, unsigned at, Of) const {
+    const unsigned short* const own = &slots[at + (b + 1) * neurons];
+    return own[0] < capacity || (Of::kCount == 2 && own[1] < capacity);
+  }
+  template <class Of>
+  bool isCounted(unsigned i, Of numbers) const {
+    return !areZero(&g_counts[i], numbers);
+  }
+
  private:
+  // What membraneGradient does, for plain neurons: most have no gradient at their spike.
+  template <class Of>
+  void addPlain(const float* v, unsigned b, unsigned i, unsigned j, unsigned at, Of numbers) {
+    auto g = numbers.load(&g_v[i]);
+    if (!detach_reset || reset == Zero) {
+      g = throughReset(g, numbers.load(v + i), numbers.load(&threshold[j]), reset, detach_reset, surrogate, slope).v;
+    }
+    g = numbers.load(&g_last[i]) + g;
+    if (isListed(b, at, numbers) || isCounted(i, numbers)) {
+      g += throughSpike(*this, numbers.load(v + i), numbers.load(&threshold[j]), numbers.load(&second_threshold[j]),
+                        ofSpikes(b, at, numbers), i, numbers);
+    }
+    const auto of_current = numbers.load(&gain[j]) * g;
+    numbers.store(&g_last[i], numbers.fill(0.0f));
+    numbers.store(&g_v[i], numbers.load(&decay[j]) * g);
+    numbers.store(&g_current[at], of_current);
+    numbers.store(&g_bias[i], numbers.load(&g_bias[i]) + of_current);
+  }
+
+  template <class Of>
+  auto ofSpikes(unsigned b, unsigned at, Of numbers) const {
+    return numbers.load(&g_spikes[at]) + recurrent(b, at + (b + 1) * neurons, numbers);
+  }
   float ofNeuron(unsigned b, unsigned at) const {
     const unsigned slot = slots[at];
     float sum = 0.0f;

@@ -5,7 +5,7 @@
 
 namespace snnjax {
 
-template <bool has_second>
+template <bool has_second, bool counted>
 class LifScan : public poplar::MultiVertex {
  public:
   In<float> current;                      // [batch, num_steps, neurons], without the bias
@@ -17,7 +17,7 @@ class LifScan : public poplar::MultiVertex {
   poplar::Input<unsigned> block;
   // [all steps + 1, batch, neurons], row 0 before the first step; [batch, neurons] if no history is kept
   InOut<float> membranes;
-  InOut<float> counts;  // [batch, neurons], true spikes so far
+  If<counted, InOut<float>> counts;  // [batch, neurons], true spikes so far
   Out<float> offered;   // [batch, num_steps, offered_stride], membranes for the selection; PackMarks adds to it
   Out<unsigned> marks;  // [batch, num_steps, pairs of neurons], none past the end of a sequence
   unsigned num_steps, batch, neurons, offered_stride;  // num_steps: of a block
@@ -27,7 +27,7 @@ class LifScan : public poplar::MultiVertex {
   If<has_second, In<float>> second;  // [kSecondConstants, neurons], neuron.hpp
   If<has_second, InOut<float>> w;    // as the membranes, but for `keep_second` in place of `keep_history`
   If<has_second, bool> keep_second, raises;
-  static constexpr bool kHasSecond = has_second;
+  static constexpr bool kHasSecond = has_second, kCounts = counted;
 
   bool compute(unsigned worker) {
     switch (reset) {  // a loop for each
@@ -44,10 +44,16 @@ class LifScan : public poplar::MultiVertex {
     forEachOwnNumber(batch, neurons, worker, [&](unsigned b, unsigned j, auto numbers) {
       NeuronRun<LifScan, decltype(numbers)> run(*this, before, b, j);
       const unsigned first = b * num_steps, inside = stepsInside(lengths[b], before, num_steps);
-      for (unsigned t = 0; t < inside; ++t) {
+      const auto step = [&](unsigned t) {
         run.advance(numbers.load(&current[(first + t) * neurons + j]), kReset, first + t);
+      };
+      unsigned t = 0;
+      for (; t + 2 <= inside; t += 2) {  // two a turn
+        step(t);
+        step(t + 1);
       }
-      for (unsigned t = inside; t < num_steps; ++t) run.freeze(first + t);
+      if (t < inside) step(t++);
+      for (; t < num_steps; ++t) run.freeze(first + t);
       run.storeCounts();
     });
     return true;
@@ -72,19 +78,28 @@ class LeakyScan : public poplar::MultiVertex {
       const auto of = [&](const In<float>& constants) { return numbers.load(&constants[j]); };
       const auto own_bias = of(bias), own_decay = of(decay), own_gain = of(gain);
       const unsigned inside = stepsInside(lengths[b], before, num_steps);
+      const unsigned width = batch * neurons;
+      const float* sums = &current[b * num_steps * neurons + j];
       float* at = &membranes[(before * batch + b) * neurons + j];
       auto v = numbers.load(at);
-      for (unsigned t = 0; t < inside; ++t) {
-        v = own_decay * v + own_gain * (numbers.load(&current[(b * num_steps + t) * neurons + j]) + own_bias);
-        numbers.store(at += batch * neurons, v);
+      const auto advance = [&](unsigned k) {
+        v = own_decay * v + own_gain * (numbers.load(sums + k * neurons) + own_bias);
+        numbers.store(at + (k + 1) * width, v);
+      };
+      unsigned t = 0;
+      for (; t + 4 <= inside; t += 4, sums += 4 * neurons, at += 4 * width) {  // four a turn
+        for (unsigned k = 0; k < 4; ++k) advance(k);
       }
-      for (unsigned t = inside; t < num_steps; ++t) numbers.store(at += batch * neurons, v);
+      for (; t < inside; ++t, sums += neurons, at += width) advance(0);
+      for (; t < num_steps; ++t) numbers.store(at += width, v);
     });
     return true;
   }
 };
 
-template class LifScan<false>;
-template class LifScan<true>;
+template class LifScan<false, false>;
+template class LifScan<false, true>;
+template class LifScan<true, false>;
+template class LifScan<true, true>;
 
 }  // namespace snnjax

@@ -8,7 +8,7 @@
 
 namespace snnjax {
 
-template <bool has_second>
+template <bool has_second, bool counted>
 class LifScan;
 class LeakyScan;
 
@@ -16,15 +16,23 @@ namespace cycles {
 
 // A step outside of a block: load, compare, return.
 constexpr Slots kIdle = kCall + 4;
-// NeuronRun for one neuron or pair. Before its steps: loads of v, counts and five constants, with their addresses 6;
-// the bits of its marks 4; whether it fires 2; pointers to three rows 6; the store of the counts.
-constexpr Slots kRun = 7 + 6 + 4 + 2 + 6 + 1;
-// A step of many. Seven pairs of registers hold four constants, the membrane and two numbers on their way; the second
+// NeuronRun for one neuron or pair. Before its steps: loads of v and five constants, with their addresses 6; the bits
+// of its marks 4; whether it fires 2; pointers to three rows 6. Counts are loaded and stored.
+constexpr Slots kRun = 6 + 6 + 4 + 2 + 6, kCountsOfRun = 2;
+// A step. Seven pairs of registers hold four constants, the membrane and two numbers on their way; the second
 // threshold, the bits, ones and the counts are loaded again. Main: the current and these 6, stores of the membrane
 // twice, counts and marks, four pointers, the branch: 15. Aux: sums with bias and of both products, which are two; the
 // comparison, its mask, the reset and the count 5; marks: comparison, three masks and their union, both lanes 5: 14, of
-// which two find no bundle. Without a reset one finds none, and two fall away.
-constexpr Slots advance(unsigned char reset_kind) { return reset_kind == None ? 16 : 17; }
+// which two find no bundle. Without a reset one finds none, and two fall away. Without counts their load, sum and store
+// fall away.
+constexpr Slots advance(unsigned char reset_kind, bool counted) {
+  return (reset_kind == None ? 16 : 17) - (counted ? 0 : 2);
+}
+// Two of them share pointers and the branch: 25 main and 28 aux instructions, as two steps depend less on each other
+// all in bundles but for the first load and the last store; without a reset 25 and 24, without counts 4 and 2 fewer.
+constexpr Slots advanceTwo(unsigned char reset_kind, bool counted) {
+  return (reset_kind == None ? 26 : 30) - (counted ? 0 : 2);
+}
 // The only step of a run: nothing is loaded again, no pointer moves, and half of the aux instructions wait for one
 // another.
 constexpr Slots kAdvanceOnce = 12;
@@ -37,13 +45,15 @@ constexpr Slots advanceSecond(bool raises) { return 5 + 2 + 6 + 2 + (raises ? 4 
 constexpr Slots kRunSecond = 5;
 constexpr Slots kFreezeSecond = 2;  // its row past the end
 
-// Steps of a block that a sequence has 4, two loops 4.
-constexpr Slots kRunNumber = kRun + 8;
+// Steps of a block that a sequence has 4, two loops 4, whether a step is left over 2.
+constexpr Slots kRunNumber = kRun + 10;
 // A step past the end: stores of the membrane twice and of no marks, their pointers, the branch.
 constexpr Slots kFrozenStep = 7;
-// LeakyScan: pointers 6, loads of v and three constants, the steps and loops 8. A step: a load, sum, two products and a
-// sum, one of them beside the load and two beside pointers; the store, the branch: 6. Past the end 3.
-constexpr Slots kReadoutNumber = 18, kReadoutStep = 6, kReadoutFrozen = 3;
+// LeakyScan: pointers 6, how far they move in one to four steps 6, loads of v and three constants, the steps and loops
+// 10. Four steps: a sum, two products and a sum each (aux), beside loads, stores, two pointers and the branch but for
+// the first load and the last store. A step left over: a load, sum, two products and a sum, one of them beside the load
+// and two beside pointers; the store, the branch: 6. Past the end 3.
+constexpr Slots kReadoutNumber = 26, kReadoutSteps = 18, kReadoutStep = 6, kReadoutFrozen = 3;
 
 // A number in all steps of a block, backward: pointers to its rows 9, the loops 3. A step: its length's comparison 2,
 // the current's load, the row's pointers 3, the branch.
@@ -63,32 +73,47 @@ Slots ownNumbers(const V& vertex, unsigned worker, Of&& of) {
   return slots;
 }
 
-// The steps of a sample: `inside` each until it ends, then `behind`.
+// The same where numbers differ: of(b, j, lanes) for each, which is a pair of neighbours or a single neuron.
+template <class V, class Of>
+Slots unlikeNumbers(const V& vertex, unsigned worker, Of&& of) {
+  const unsigned lanes = vertex.neurons % 2 == 0 ? 2 : 1;
+  Slots slots = 4 * vertex.batch;
+  forEachOwnNumber(vertex.batch, vertex.neurons, worker, [&](unsigned b, unsigned j, auto) {
+    if (j % lanes == 0) slots += of(b, j, lanes);
+  });
+  return slots;
+}
+
+// The steps of a sample in a block.
 template <class V>
-Slots steps(const V& vertex, unsigned b, Slots inside, Slots behind) {
-  const Slots within = stepsInside(vertex.lengths[b], *vertex.block * vertex.num_steps, vertex.num_steps);
-  return within * inside + (vertex.num_steps - within) * behind;
+Slots stepsOf(const V& vertex, unsigned b) {
+  return stepsInside(vertex.lengths[b], *vertex.block * vertex.num_steps, vertex.num_steps);
 }
 
 }  // namespace cycles
 
-template <bool has_second>
-std::uint64_t workerCycles(const LifScan<has_second>& vertex, unsigned worker) {
+template <bool has_second, bool counted>
+std::uint64_t workerCycles(const LifScan<has_second, counted>& vertex, unsigned worker) {
   using namespace cycles;
-  Slots number = kRunNumber, inside = advance(vertex.reset), behind = kFrozenStep;
+  Slots number = kRunNumber + (counted ? kCountsOfRun : 0), second = 0, behind = kFrozenStep;
   if constexpr (has_second) {
     number += kRunSecond;
-    inside += advanceSecond(vertex.raises);
+    second = advanceSecond(vertex.raises);
     behind += kFreezeSecond;
   }
-  return entry(has_second ? 22 : 18, false) +
-         ownNumbers(vertex, worker, [&](unsigned b) { return number + steps(vertex, b, inside, behind); });
+  const Slots one = advance(vertex.reset, counted) + second, two = advanceTwo(vertex.reset, counted) + 2 * second;
+  return entry((has_second ? 21 : 17) + (counted ? 1 : 0), false) + ownNumbers(vertex, worker, [&](unsigned b) {
+           const Slots inside = stepsOf(vertex, b);
+           return number + inside / 2 * two + inside % 2 * one + (vertex.num_steps - inside) * behind;
+         });
 }
 
 std::uint64_t workerCycles(const std::same_as<LeakyScan> auto& vertex, unsigned worker) {
   using namespace cycles;
   return entry(10, false) + ownNumbers(vertex, worker, [&](unsigned b) {
-           return kReadoutNumber + steps(vertex, b, kReadoutStep, kReadoutFrozen);
+           const Slots inside = stepsOf(vertex, b);
+           return kReadoutNumber + inside / 4 * kReadoutSteps + inside % 4 * kReadoutStep +
+                  (vertex.num_steps - inside) * kReadoutFrozen;
          });
 }
 

@@ -56,17 +56,19 @@ class NeuronRun {
       : vertex_(vertex),
         j_(j),
         width_(vertex.batch * vertex.neurons),
-        counts_at_(&vertex.counts[b * vertex.neurons + j]),
         v_at_(&vertex.membranes[(vertex.keep_history ? t * width_ : 0) + b * vertex.neurons + j]),
         bias_(Of::load(&vertex.bias[j])),
         decay_(Of::load(&vertex.decay[j])),
         gain_(Of::load(&vertex.gain[j])),
         resting_(Of::load(&vertex.threshold[j])),
         second_resting_(Of::load(&vertex.second_threshold[j])),
-        counts_(Of::load(counts_at_)),
         v_(Of::load(v_at_)),
         limit_(resting_),
         marker_(j) {
+    if constexpr (V::kCounts) {
+      counts_at_ = &vertex.counts[b * vertex.neurons + j];
+      counts_ = Of::load(counts_at_);
+    }
     if constexpr (V::kHasSecond) {
       w_at_ = &vertex.w[(vertex.keep_second ? t * width_ : 0) + b * vertex.neurons + j];
       w_ = Of::load(w_at_);
@@ -89,7 +91,7 @@ class NeuronRun {
       v_ = decay_ * u + gain_ * current;
     }
     spikes_ = fires(v_, limit_);
-    counts_ += spikes_;
+    if constexpr (V::kCounts) counts_ += spikes_;
     store(row, marker_(v_, limit_, second_limit));
     return spikes_;
   }
@@ -97,7 +99,9 @@ class NeuronRun {
   // A step past the end of a sequence.
   void freeze(unsigned row) { store(row, 0); }
 
-  void storeCounts() const { Of::store(counts_at_, counts_); }
+  void storeCounts() const {
+    if constexpr (V::kCounts) Of::store(counts_at_, counts_);
+  }
   N membrane() const { return v_; }
 
  private:
@@ -117,9 +121,9 @@ class NeuronRun {
 
   V& vertex_;
   unsigned j_, width_;
-  float *counts_at_, *v_at_, *w_at_ = nullptr;
-  N bias_, decay_, gain_, resting_, second_resting_, counts_, v_, limit_;
-  N spikes_ = Of::fill(0.0f), w_ = Of::fill(0.0f);
+  float *v_at_, *w_at_ = nullptr, *counts_at_ = nullptr;
+  N bias_, decay_, gain_, resting_, second_resting_, v_, limit_;
+  N spikes_ = Of::fill(0.0f), w_ = Of::fill(0.0f), counts_ = Of::fill(0.0f);
   Marker<N> marker_;
 };
 

@@ -158,9 +158,10 @@ class GatherGradient : public poplar::MultiVertex {
     const bool adds = always_adds || *level > 0;
     unsigned* const own = &shared[worker * (1 + kSharedInputs)];
     own[0] = 0;
-    for (unsigned input = worker; input < inputs; input += numWorkers()) {
-      const unsigned* const record = &records[input * (1 + words)];
-      float* const to = &g_weights[input * neurons];
+    const unsigned* record = &records[worker * (1 + words)];
+    float* to = &g_weights[worker * neurons];
+    const unsigned next_record = numWorkers() * (1 + words), next = numWorkers() * neurons;
+    for (unsigned input = worker; input < inputs; input += numWorkers(), record += next_record, to += next) {
       const auto use = [&](unsigned j, auto numbers, auto sum) {
         numbers.store(to + j, adds ? numbers.load(to + j) + sum : sum);
       };

@@ -72,18 +72,18 @@ std::uint64_t workerCycles(const std::same_as<ListRows> auto& vertex, unsigned w
   return slots;
 }
 
-// An input: addresses 6, the header, the test 2, the loop; the choice and a store for each pair, a load and a sum where
-// it is added. Where it is long, two tests more; where it is shared, its place 4, a load, a store, a pointer and a
-// branch for each word, its number, and that there is one 4.
+// The first input and the way to the next 8. An input: both pointers move on 2, the header, the test 2, the loop; the
+// choice and a store for each pair, a load and a sum where it is added. Where it is long, two tests more; where it is
+// shared, its place 4, a load, a store, a pointer and a branch for each word, its number, and that there is one 4.
 std::uint64_t workerCycles(const std::same_as<GatherGradient> auto& vertex, unsigned worker) {
   using namespace cycles;
   const bool adds = vertex.always_adds || *vertex.level > 0;
   const Slots stores = (adds ? 3 : 1) * numbersOf(vertex.neurons) + 2;
-  Slots slots = entry(13, false) + 4, shared = 0;
+  Slots slots = entry(13, false) + 4 + 8, shared = 0;
   for (unsigned input = worker; input < vertex.inputs; input += vertex.numWorkers()) {
     const Slots count = vertex.records[input * (1 + vertex.words)], words = vertex.words;
     const bool is_shared = count > 2 * words && count > vertex.longest && shared < kSharedInputs;
-    slots += 10 + stores + (count > 2 * words ? 4 : 0);
+    slots += 6 + stores + (count > 2 * words ? 4 : 0);
     if (count <= 2 * words) {
       slots += sumListedRows(count, vertex.neurons, 4, false, true);
     } else if (is_shared) {

@@ -15,7 +15,8 @@ inline auto valuesOf([[maybe_unused]] const V& vertex, [[maybe_unused]] unsigned
   }
 }
 
-// current[row] = sum of the rows of weights that the spikes of its list name, times their values.
+// current[row] = sum of the rows of weights that the spikes of its list name, times their values. The lists were made
+// by codelets of the same pass, from events too.
 template <class W, class Id, bool valued>
 class RowsCurrent : public poplar::MultiVertex {
  public:
@@ -23,15 +24,14 @@ class RowsCurrent : public poplar::MultiVertex {
   If<valued, In<float>> values;  // [rows, capacity], 0: adds nothing whatever the weights
   In<W> weights;                 // [num_inputs + 1, neurons], last row zeros
   Out<float> current;            // [rows, neurons], without the bias
-  unsigned rows, stride, capacity, num_inputs, neurons;
+  unsigned rows, stride, capacity, neurons;
 
   bool compute(unsigned worker) {
-    const ListedRows<const W> matrix = {&weights[0], num_inputs, neurons};
+    const MadeRows<const W> matrix = {&weights[0], neurons};
     const Id* record = &lists[worker * stride];
     float* sums = &current[worker * neurons];
     for (unsigned row = worker; row < rows; row += numWorkers()) {
-      const List<Id> list = {record, capacity};
-      sumListedRows(matrix, list.ids(), list.spikes(), valuesOf<valued>(*this, row),
+      sumListedRows(matrix, record + kListHeader, record[kKept], valuesOf<valued>(*this, row),
                     [&](unsigned j, auto numbers, auto sum) { numbers.store(sums + j, sum); });
       record += numWorkers() * stride;
       sums += numWorkers() * neurons;

@@ -17,15 +17,15 @@ class RowsGradient;
 
 namespace cycles {
 
-// A row of RowsCurrent: pointers to it and its record move on 2, the ids' address, the loop over rows 2; where its
-// values begin 2.
-constexpr Slots kCurrentRow = 5, kCurrentValues = 2;
+// A row of RowsCurrent: pointers to it and its record move on 2, the number of its spikes, the ids' address, the loop
+// over rows 2; where its values begin 2.
+constexpr Slots kCurrentRow = 6, kCurrentValues = 2;
 // An entry of value 0, once for each block of columns: its load, the id's, the test, the branch, the loop.
 constexpr Slots kZeroEntry = 5;
 
 // Sums of `used` entries beside `zeros` entries of value 0, and a store for each number or pair.
 constexpr Slots currentRow(Slots used, Slots zeros, unsigned neurons, unsigned width, bool valued) {
-  return kCurrentRow + (valued ? kCurrentValues : 0) + kRecordHeader + sumListedRows(used, neurons, width, valued) +
+  return kCurrentRow + (valued ? kCurrentValues : 0) + sumListedRows(used, neurons, width, valued, true) +
          zeros * kZeroEntry * blocksOf(neurons).count() + numbersOf(neurons);
 }
 
@@ -62,9 +62,9 @@ constexpr Slots addToPairs(Slots pairs, Slots entries, bool is_narrow, bool valu
 template <class W, class Id, bool valued>
 std::uint64_t workerCycles(const RowsCurrent<W, Id, valued>& vertex, unsigned worker) {
   using namespace cycles;
-  Slots slots = entry(valued ? 9 : 8, false) + 6;  // its first row, and how far the next one lies
+  Slots slots = entry(valued ? 8 : 6, false) + 6;  // its first row, and how far the next one lies
   for (unsigned row = worker; row < vertex.rows; row += vertex.numWorkers()) {
-    const unsigned spikes = List<Id>{&vertex.lists[row * vertex.stride], vertex.capacity}.spikes();
+    const unsigned spikes = vertex.lists[row * vertex.stride + kKept];
     const Slots used = usedEntries<valued>(vertex, row, spikes);
     slots += currentRow(used, spikes - used, vertex.neurons, sizeof(W), valued);
   }

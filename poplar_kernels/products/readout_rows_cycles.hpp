@@ -15,11 +15,18 @@ namespace cycles {
 constexpr Slots kMark = 4 + 5;
 
 // The dot product, through the parts of a row: two pointers and the branch for each; its pairs: loads, and a branch
-// where there are several; the last product, both lanes, the store. Where the neuron is kept besides, a pointer, and of
-// a pair the load and store of its sum. Products and sums find bundles, halves are widened beside their products.
+// where there are several; the last product, both lanes, the store. Where the neuron is kept besides, of a pair the
+// load and store of its sum, and a pointer unless sums lie as far apart as weights. Products and sums find bundles,
+// halves are widened beside their products.
 constexpr Slots readoutDot(Slots parts, unsigned columns, unsigned width, bool is_kept) {
   const Slots pairs = numbersOf(columns), of_pair = (width < 4 ? 3 : 2) + (is_kept ? 2 : 0) + (pairs > 1 ? 1 : 0);
-  return parts * (3 + (is_kept ? 1 : 0) + pairs * of_pair) + 4;
+  return parts * (3 + (is_kept && width < 4 ? 1 : 0) + pairs * of_pair) + 4;
+}
+
+// Sums cleared by four pairs a turn, then number by number: where they are 6.
+constexpr Slots clearedSums(Slots rows, unsigned columns) {
+  const Slots numbers = rows * columns, in_turns = columns % 2 == 0 ? numbers / 8 * 8 : 0;
+  return 6 + in_turns / 8 * 5 + (numbers - in_turns) * 2;
 }
 
 }  // namespace cycles
@@ -29,7 +36,8 @@ template <class W>
 std::uint64_t workerCycles(const ReadoutGradient<W>& vertex, unsigned worker) {
   using namespace cycles;
   const auto dot = [&](bool is_kept) { return kMark + readoutDot(vertex.parts, vertex.columns, sizeof(W), is_kept); };
-  Slots slots = entry(10, false);
+  Slots slots =
+      entry(11, false) + 1 + (vertex.starts ? clearedSums(vertex.parts * vertex.readable, vertex.columns) : 0);
   for (unsigned row = worker; row < vertex.rows; row += vertex.numWorkers()) {
     slots += 6 + 2 * numbersOf(vertex.neurons);
     for (unsigned word = 0; word < markWords(vertex.neurons); ++word) {

@@ -63,7 +63,11 @@ class MaskLists : public poplar::MultiVertex {
   bool compute(unsigned worker) {
     const Range own = quickShareOf(blocks, worker), neurons = neuronsOf(own);
     const unsigned of_block = markWords(columns) * rows;
-    for (unsigned i = own.first * of_block; i < own.last * of_block; ++i) masks[i] = 0;
+    unsigned i = own.first * of_block;
+    for (; i + 4 <= own.last * of_block; i += 4) {  // four a turn
+      for (unsigned k = 0; k < 4; ++k) masks[i + k] = 0;
+    }
+    for (; i < own.last * of_block; ++i) masks[i] = 0;
     for (unsigned b = 0; b < rows; ++b) {
       const List<Id> from = {&list[b * stride], capacity};
       const unsigned spikes = from.spikes();

@@ -41,14 +41,15 @@ std::uint64_t workerCycles(const ScatterList<Id>& vertex, unsigned worker) {
   return slots;
 }
 
-// Zeros, a word each; a row: its record, both groups with their searches, an id that is too large.
+// Zeros, four words a turn and a word each; a row: its record, both groups with their searches, an id that is too
+// large.
 template <class Id>
 std::uint64_t workerCycles(const MaskLists<Id>& vertex, unsigned worker) {
   using namespace cycles;
   const Range blocks = quickShareOf(vertex.blocks, worker);
   const Range own = vertex.neuronsOf(blocks);
   const Slots words = Slots{blocks.last - blocks.first} * markWords(vertex.columns) * vertex.rows;
-  Slots slots = entry(8, false) + kInverse + 4 + words * 2;
+  Slots slots = entry(8, false) + kInverse + 6 + words / 4 * 5 + words % 4 * 2;
   for (unsigned b = 0; b < vertex.rows; ++b) {
     const List<Id> list = {&vertex.list[b * vertex.stride], vertex.capacity};
     const unsigned spikes = list.spikes(), near = list.listed() - spikes;

@@ -5,7 +5,8 @@
 
 namespace snnjax {
 
-// out[j] = sum_r in[r, j], row by row in order. Workers share columns: pairs, four of which are summed at once.
+// out[j] = sum_r in[r, j], row by row in order. Workers share columns: pairs, four of which are summed at once, two
+// rows a turn, or one, eight rows a turn.
 class SumRows : public poplar::MultiVertex {
  public:
   In<float> in;    // [rows, columns]
@@ -37,8 +38,23 @@ class SumRows : public poplar::MultiVertex {
     N sums[kCount];
     for (unsigned i = 0; i < kCount; ++i) sums[i] = Of::fill(0.0f);
     const float* at = &in[j];
-    for (unsigned r = 0; r < rows; ++r, at += columns) {
+    const auto add = [&] {
       for (unsigned i = 0; i < kCount; ++i) sums[i] += Of::load(at + i * Of::kCount);
+      at += columns;
+    };
+    constexpr unsigned kTurn = kCount == 1 ? 8 : 2;
+    switch (rows % kTurn) {  // those left over come first
+      case 7: add(); [[fallthrough]];
+      case 6: add(); [[fallthrough]];
+      case 5: add(); [[fallthrough]];
+      case 4: add(); [[fallthrough]];
+      case 3: add(); [[fallthrough]];
+      case 2: add(); [[fallthrough]];
+      case 1: add(); [[fallthrough]];
+      default: break;
+    }
+    for (unsigned turn = 0; turn < rows / kTurn; ++turn) {
+      for (unsigned k = 0; k < kTurn; ++k) add();
     }
     for (unsigned i = 0; i < kCount; ++i) Of::store(&out[j + i * Of::kCount], sums[i]);
   }

@@ -3,7 +3,6 @@
 #include <popops/Cast.hpp>
 #include <popops/ElementWise.hpp>
 #include <popops/Reduce.hpp>
-#include <popops/Zero.hpp>
 #include <poputil/TileMapping.hpp>
 #include <poputil/VertexTemplates.hpp>
 
@@ -33,9 +32,10 @@ poplar::Tensor leastThreshold(poplar::Graph& graph, const poplar::Tensor& thresh
 
 }  // namespace
 
-SelectionSets::SelectionSets(poplar::Graph& graph, const std::string& name, const std::string& suffix)
+SelectionSets::SelectionSets(poplar::Graph& graph, const std::string& name, const std::string& suffix, bool adds)
     : graph_(graph),
       name_(name),
+      adds_(adds),
       candidates_(graph.addComputeSet(name + "/candidates" + suffix)),
       cuts_(graph.addComputeSet(name + "/cuts" + suffix)),
       lists_(graph.addComputeSet(name + "/lists" + suffix)),
@@ -59,7 +59,7 @@ void SelectionSets::add(const Selection& own, const std::string& vertex, std::ve
   addVertex(graph_, candidates_, vertex, own.tile, fields, states);
   addVertex(graph_, cuts_, templateVertex("snnjax::CutCandidates", ids), own.tile,
             {{"lists", records}, {"membranes", membranes}, {"cuts", cuts}, {"kept", kept}, {"dropped", own.dropped}},
-            {{"rows", own.rows}, {"capacity", own.capacity}, {"num_neurons", own.neurons}});
+            {{"rows", own.rows}, {"capacity", own.capacity}, {"num_neurons", own.neurons}, {"adds", adds_}});
   addVertex(graph_, lists_, templateVertex("snnjax::JoinCandidates", ids), own.tile,
             {{"lists", records}, {"membranes", membranes}, {"cuts", cuts}, {"kept", kept}, {"list", own.list}},
             {{"rows", own.rows}, {"stride", listStride(own.capacity)}, {"num_neurons", own.neurons}});
@@ -83,7 +83,6 @@ Sequence addSelectSpikes(poplar::Graph& graph, const SelectSpikesOptions& option
   const poplar::Tensor v =
       options.half_membranes ? popops::cast(graph, tensors.v, poplar::FLOAT, program, "select_spikes/cast") : tensors.v;
   const poplar::Tensor dropped = addAtHomes(graph, poplar::UNSIGNED_INT, tensors.homes, 1, "dropped");
-  popops::zero(graph, dropped, program, "select_spikes/zero");
   const poplar::Tensor least =
       leastThreshold(graph, tensors.threshold, tensors.second_threshold, program, "select_spikes/least");
   SelectionSets sets(graph, "select_spikes");

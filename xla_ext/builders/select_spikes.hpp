@@ -17,13 +17,14 @@ namespace snnjax::builders {
 struct Selection {
   unsigned tile = 0, rows = 0, neurons = 0, capacity = 0;
   poplar::Tensor list;     // out: ids [rows, stride], records (poplar_kernels/conventions.hpp)
-  poplar::Tensor dropped;  // unsigned [rows], spikes that find no slot are added
+  poplar::Tensor dropped;  // unsigned [rows], spikes that find no slot
 };
 
 // Vertices in compute sets that run one after the other; the candidates come from the vertex of the first.
 class SelectionSets {
  public:
-  SelectionSets(poplar::Graph& graph, const std::string& name, const std::string& suffix = "");
+  // Dropped spikes may be added to those of earlier runs.
+  SelectionSets(poplar::Graph& graph, const std::string& name, const std::string& suffix = "", bool adds = false);
   // With fields and states of a vertex that writes candidates, but for what it writes and the rows.
   void add(const Selection& selection, const std::string& vertex, std::vector<Field> fields, std::vector<State> states);
   const poplar::program::Sequence& program() const { return program_; }
@@ -31,6 +32,7 @@ class SelectionSets {
  private:
   poplar::Graph& graph_;
   std::string name_;
+  bool adds_;
   poplar::ComputeSet candidates_, cuts_, lists_;
   poplar::program::Sequence program_;
 };

@@ -343,7 +343,8 @@ PartsPlan planParts(unsigned blocks, unsigned columns, unsigned capacity, unsign
 }
 
 SumsPlan planSums(unsigned blocks, unsigned entries) {
-  constexpr unsigned kMessage = 3, kSlots = 2;  // cycles of a further message; slots of a pair in a row
+  // Cycles of a further message, and of those that read a part; slots of a pair in a row.
+  constexpr double kMessage = 3, kRead = 12, kSlots = 1.2;
   SumsPlan best;
   best.cycles = std::numeric_limits<double>::infinity();
   for (unsigned parts = 1; parts <= blocks; ++parts) {
@@ -351,7 +352,7 @@ SumsPlan planSums(unsigned blocks, unsigned entries) {
     const unsigned of_run = ceilDivide(ceilDivide(entries, most), 2) * 2, runs = ceilDivide(entries, of_run);
     const double rows = ceilDivide(blocks, parts);
     const double summed = rows * (of_run + kMessage + kWorkers * kSlots * std::ceil(of_run / 2.0 / kWorkers));
-    const double cycles = summed + parts * (double{1} * entries + kMessage * runs);
+    const double cycles = summed + parts * (double{1} * entries + kMessage * runs + kRead);
     if (cycles < best.cycles) best = {parts, runs, of_run, cycles};
   }
   return best;

@@ -48,6 +48,7 @@ struct NetworkOptions {
   bool first_spikes = false;          // recurrent layers start from spikes of an earlier call; else from none
   bool first_spikes_gradient = true;  // which the backward pass then yields
   bool first_states_gradient = true;  // the backward pass yields those of first membranes and second states
+  bool counts = true;                 // the forward pass yields how often neurons fired
   bool last_spikes = true;            // the forward pass yields those of recurrent layers
   bool last_spikes_gradient = true;   // which the backward pass is given; else it is 0
   bool keeps_record = true;           // membranes and lists of all steps, for the backward pass
@@ -134,6 +135,8 @@ struct NetworkPlan {
   // Likewise of second states.
   bool keepsSecond(std::size_t layer) const;
   unsigned secondRows(std::size_t layer) const { return keepsSecond(layer) ? paddedSteps() + 1 : 1; }
+  // How often neurons fired: without a loop over the steps only for who reads it.
+  bool keepsCounts(std::size_t layer) const { return options.counts || layers[layer].recurrent; }
 };
 
 NetworkPlan planNetwork(const NetworkOptions& options, unsigned num_tiles, std::size_t bytes_per_tile);

@@ -4,6 +4,7 @@
 // fire so often that all tiles of the block share their rows.
 #include <algorithm>
 #include <poputil/VertexTemplates.hpp>
+#include <utility>
 
 #include "builders/network/rows.hpp"
 
@@ -44,7 +45,7 @@ class GatheredGradient {
     addTurned();
     addRecords();
     addSums(g_current, g_weights);
-    addShared(g_current, g_weights);
+    addShared(g_current, g_weights, pass);
     pass.body.add(sums_);
     if (!repeats()) return;
     const poplar::ComputeSet next = graph_.addComputeSet(name("level"));
@@ -207,10 +208,16 @@ class GatheredGradient {
     return all;
   }
 
-  // If there are any: all blocks share the same inputs. Each tile sums over the rows of its own samples.
-  void addShared(const Tensor& g_current, const Tensor& g_weights) {
+  // If there are any: all blocks share the same inputs. Each tile sums over the rows of its own samples. Whether there
+  // are is found beside a readout's sums, which are ready by now if all steps run at once.
+  void addShared(const Tensor& g_current, const Tensor& g_weights, Pass& pass) {
     const Tensor any = graph_.addVariable(poplar::BOOL, {}, name("any_shared"));
-    addAny({addSet("shared/any")}, layer().tileOf(0, 0), any_shared_[0].flatten(), any);
+    if (pass.of_readout && plan_.num_blocks == 1) {
+      sums_.add(Execute(*pass.of_readout));
+      addAny({*std::exchange(pass.of_readout, {})}, plan_.num_tiles - 1, any_shared_[0].flatten(), any);
+    } else {
+      addAny({addSet("shared/any")}, layer().tileOf(0, 0), any_shared_[0].flatten(), any);
+    }
     const poplar::ComputeSet sums = graph_.addComputeSet(name("shared/sums")),
                              adds = graph_.addComputeSet(name("shared/adds"));
     const std::size_t columns = layer().tiles.columns, groups = layer().sample_groups.size(),

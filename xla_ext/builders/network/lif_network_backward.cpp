@@ -57,8 +57,9 @@ class Backward {
     while (pass_.begun < pass_.of_lists.size()) pass_.addSet(graph_, "");
   }
 
-  // Sums over time, and what arrives from behind the last step.
+  // Sums over time, and what arrives from behind the last step; vertices that run once start from there by themselves.
   void startAtZero(std::size_t l) {
+    if (startsAlone(plan_, l)) return;
     const LayerCotangents& own = cotangents_.layers[l];
     for (const Tensor& each : {own.g_bias, own.g_decay, own.g_threshold, own.g_gain, own.g_w, own.g_second}) {
       if (each.valid()) pass_.zeros.push_back(each);
@@ -113,7 +114,7 @@ class Backward {
       addVertex(graph_, set,
                 layer.leaky ? templateVertex("snnjax::LeakyGradientScan", learns)
                             : templateVertex("snnjax::LifGradientScan", layer.neuron.second_state, learns),
-                at.tile(), fields, layer.leaky ? leakyStates(at) : gradientStates(at));
+                at.tile(), fields, layer.leaky ? leakyGradientStates(at) : gradientStates(at));
     });
     return g_current;
   }
@@ -132,12 +133,12 @@ class Backward {
       states.insert(states.end(), {{"batch", at.samples()}, {"neurons", layer.tiles.columns}});
       std::vector<Field> fields = {{"g_v", at.ownStates(own.g_v)},
                                    {"g_last", at.ownStates(own.g_last)},
-                                   {"threshold", tensors.threshold[at.block]},
+                                   {"threshold", at.ofGroup(tensors.threshold)},
                                    {"membranes", at.ownStates(membraneRow(plan_, l, tensors, 0))},
                                    {"g_first", at.ownStates(own.g_first)},
                                    {"g_threshold", at.ownStates(sums.threshold)}};
       if (second) {
-        fields.insert(fields.end(), {{"second", tensors.second[at.block]},
+        fields.insert(fields.end(), {{"second", at.ofGroup(tensors.second)},
                                      {"w", at.ownStates(secondRow(plan_, l, tensors, 0))},
                                      {"g_w", at.ownStates(own.g_w)},
                                      {"g_last_w", at.ownStates(own.g_last_w)},

@@ -40,7 +40,7 @@ class Forward {
   void addLayer(std::size_t l) {
     const Tensor current = addCurrents(l);
     if (plan_.layers[l].leaky) return addReadout(l, current);
-    pass_.zeros.push_back(tensors_.layers[l].counts);
+    if (plan_.keepsCounts(l)) pass_.zeros.push_back(tensors_.layers[l].counts);
     const Offered offered = addNeurons(l, current);
     if (plan_.firesLists(l)) selectSpikes(l, offered);
     if (plan_.layers[l].recurrent) pass_.after.add(addLastSpikes(graph_, plan_, tensors_, l));
@@ -79,7 +79,7 @@ class Forward {
                                      {"weights", at.weights(tensors_.layers[l])},
                                      {"current", sums}};
         if (valued) fields.push_back({"values", part.of(at.fromHomes(tensors_.lists[l].values), at.rows())});
-        addVertex(graph_, set, type, part.tile, fields, rowStates(at, plan_.lists[l], part.count));
+        addVertex(graph_, set, type, part.tile, fields, currentStates(at, plan_.lists[l], part.count));
       }
     });
     return current;
@@ -106,8 +106,8 @@ class Forward {
     }
     const poplar::ComputeSet set = addSet("neurons", l);
     forEachTile(plan_, l, [&](const LayerTile& at) {
-      addVertex(graph_, set, templateVertex("snnjax::LifScan", layer.neuron.second_state), at.tile(),
-                neuronFields(at, tensors_, pass_.block, current, offered), neuronStates(at));
+      addVertex(graph_, set, templateVertex("snnjax::LifScan", layer.neuron.second_state, plan_.keepsCounts(l)),
+                at.tile(), neuronFields(at, tensors_, pass_.block, current, offered), neuronStates(at));
     });
     return offered;
   }
@@ -118,19 +118,20 @@ class Forward {
     const unsigned neurons = plan_.layers[l].neurons, columns = plan_.layers[l].tiles.columns,
                    stride = offeredStride(columns), share = neuronsOfShare(neurons);
     const Tensor dropped = addAtHomes(graph_, poplar::UNSIGNED_INT, list.homes, 1, name("dropped", l)).flatten();
-    pass_.zeros.push_back(dropped);
+    if (plan_.num_blocks > 1) pass_.zeros.push_back(dropped);
     const poplar::ComputeSet marks = addSet("marks", l);
     forEachTile(plan_, l, [&](const LayerTile& at) {
       addVertex(graph_, marks, "snnjax::PackMarks", at.tile(),
                 {{"marks", at.ownRows(from.marks)}, {"offered", at.ownRows(from.rows)}},
                 {{"rows", at.rows()}, {"neurons", columns}, {"stride", stride}});
     });
-    SelectionSets sets(graph_, "forward", std::to_string(l));
+    SelectionSets sets(graph_, "forward", std::to_string(l), plan_.num_blocks > 1);
     for (const Home& home : list.homes) {
       sets.add({home.tile, home.rows, neurons, list.capacity, rowsOf(tensors_.lists[l + 1].lists, home),
                 rowsOf(dropped, home)},
                templateVertex("snnjax::SelectMarked", UNSIGNED_SHORT), {{"offered", ofHome(from.rows, home)}},
-               {{"columns", columns},
+               {{"blocks", plan_.layers[l].tiles.count},
+                {"columns", columns},
                 {"stride", stride},
                 {"share_blocks", share / columns},
                 {"share_columns", share % columns}});

@@ -19,27 +19,40 @@ std::vector<poplar::Tensor> addCopies(poplar::Graph& graph, const NetworkPlan& p
   return copies;
 }
 
+// [tiles, elements of all groups], each group's on its own tiles.
+template <typename Size>
+poplar::Tensor addOfGroups(poplar::Graph& graph, const poplar::Type& type, const LayerPlan& layer,
+                           const std::string& name, Size&& size) {
+  std::vector<poplar::Tensor> groups;
+  for (std::size_t g = 0; g < layer.sample_groups.size(); ++g) {
+    groups.push_back(addGroup(graph, type, layer, g, size(layer.sample_groups[g]), name));
+  }
+  return poplar::concat(groups, 1);
+}
+
 LayerTensors addLayer(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l, const LayerWeights& given) {
   const LayerPlan& layer = plan.layers[l];
   const std::string name = "layer" + std::to_string(l) + "/";
   const unsigned columns = layer.tiles.columns;
   const auto states = [&](std::size_t rows, const char* part) { return addStates(graph, plan, l, rows, name + part); };
-  const auto blocks = [&](std::size_t elements, const char* part) {
-    return addBlocks(graph, poplar::FLOAT, layer.tiles, elements, name + part);
+  const auto constants = [&](std::size_t elements, const char* part) {
+    return addOfGroups(graph, poplar::FLOAT, layer, name + part, [=](const SampleGroup&) { return elements; });
   };
   LayerTensors tensors;
   addWeights(graph, plan, l, given, tensors);
   if (plan.num_blocks > 1) tensors.weight_copies = addCopies(graph, plan, layer, tensors.weights, name + "copies");
-  tensors.bias = blocks(columns, "bias");
-  tensors.decay = blocks(columns, "decay");
-  tensors.gain = blocks(columns, "gain");
+  tensors.bias = constants(columns, "bias");
+  tensors.decay = constants(columns, "decay");
+  tensors.gain = constants(columns, "gain");
+  tensors.lengths = addOfGroups(graph, poplar::UNSIGNED_INT, layer, name + "lengths",
+                                [](const SampleGroup& group) { return std::size_t{group.count}; });
   tensors.membranes = states(plan.membraneRows(l), "membranes");
   if (layer.leaky) return tensors;
-  tensors.threshold = blocks(columns, "threshold");
-  tensors.second_threshold = blocks(columns, "second_threshold");
-  tensors.counts = states(1, "counts");
+  tensors.threshold = constants(columns, "threshold");
+  tensors.second_threshold = constants(columns, "second_threshold");
+  if (plan.keepsCounts(l)) tensors.counts = states(1, "counts");
   if (layer.neuron.second_state) {
-    tensors.second = blocks(kSecondConstants * columns, "second");
+    tensors.second = constants(kSecondConstants * columns, "second");
     tensors.second_states = states(plan.secondRows(l), "second_states");
   }
   if (!layer.recurrent) return tensors;
@@ -155,8 +168,9 @@ poplar::Tensor secondRow(const NetworkPlan& plan, std::size_t layer, const Layer
   return rowOf(plan, layer, tensors.second_states, row);
 }
 
-poplar::Tensor secondConstant(const LayerPlan& layer, const LayerTensors& tensors, GlifConstant constant) {
-  const std::size_t first = (constant - WDecay) * layer.tiles.columns;
+poplar::Tensor secondConstant(const LayerPlan& layer, const LayerTensors& tensors, GlifConstant constant,
+                              std::size_t group) {
+  const std::size_t first = (group * kSecondConstants + constant - WDecay) * layer.tiles.columns;
   return tensors.second.slice(first, first + layer.tiles.columns, 1);
 }
 

@@ -13,12 +13,14 @@ namespace snnjax::builders {
 // Of one layer, all on its tiles: `tiles` blocks, in each `columns` neighbouring neurons.
 struct LayerTensors {
   poplar::Tensor weights;  // [tiles, (inputs + 1) * columns]; a block is row-major, its last row is 0
-  poplar::Tensor bias, decay, gain, threshold, second_threshold;  // float [tiles, columns]
+  // Of all groups: float [tiles, groups * columns].
+  poplar::Tensor bias, decay, gain, threshold, second_threshold;
+  poplar::Tensor lengths;    // unsigned [tiles, batch]: those of the network
   poplar::Tensor membranes;  // float [tiles, rows * batch * columns]: row 0 before the first step, row t + 1 after step
                              // t; one row if they are not kept
   poplar::Tensor counts;     // float [tiles, batch * columns]: true spikes summed over time; not of the readout
-  // Of neurons with a second state: its constants float [tiles, 6 * columns], a row for each from WDecay on; the states
-  // as the membranes.
+  // Of neurons with a second state: its constants of all groups float [tiles, groups * 6 * columns], a row for each
+  // from WDecay on; the states as the membranes.
   poplar::Tensor second, second_states;
   // Of a recurrent layer. The spikes that a state carries lie dense at the homes of the samples: float [batch,
   // neurons], those before the first step (if the network starts from any) and the listed ones of each sequence's last
@@ -90,6 +92,7 @@ poplar::Tensor membraneRow(const NetworkPlan& plan, std::size_t layer, const Lay
 poplar::Tensor secondRow(const NetworkPlan& plan, std::size_t layer, const LayerTensors& tensors, unsigned row);
 
 // A row of LayerTensors::second: float [tiles, columns].
-poplar::Tensor secondConstant(const LayerPlan& layer, const LayerTensors& tensors, GlifConstant constant);
+poplar::Tensor secondConstant(const LayerPlan& layer, const LayerTensors& tensors, GlifConstant constant,
+                              std::size_t group);
 
 }  // namespace snnjax::builders

@@ -8,12 +8,9 @@ using poplar::Tensor;
 std::vector<Field> leakyFields(const LayerTile& at, const NetworkTensors& tensors, const Counter& block,
                                const Tensor& current) {
   const LayerTensors& own = tensors.layers[at.l];
-  return {{"current", at.ownRows(current)},
-          {"bias", own.bias[at.block]},
-          {"decay", own.decay[at.block]},
-          {"gain", own.gain[at.block]},
-          {"lengths", at.ofSamples(tensors.lengths)},
-          {"block", block.at(at.tile())},
+  return {{"current", at.ownRows(current)},          {"bias", at.ofGroup(own.bias)},
+          {"decay", at.ofGroup(own.decay)},          {"gain", at.ofGroup(own.gain)},
+          {"lengths", at.ownRows(own.lengths)},      {"block", block.at(at.tile())},
           {"membranes", at.ownStates(own.membranes)}};
 }
 
@@ -25,13 +22,13 @@ std::vector<Field> neuronFields(const LayerTile& at, const NetworkTensors& tenso
                                 const Tensor& current, const Offered& offered) {
   const LayerTensors& own = tensors.layers[at.l];
   std::vector<Field> fields = leakyFields(at, tensors, block, current);
-  fields.insert(fields.end(), {{"threshold", own.threshold[at.block]},
-                               {"second_threshold", own.second_threshold[at.block]},
-                               {"counts", at.ownStates(own.counts)},
+  fields.insert(fields.end(), {{"threshold", at.ofGroup(own.threshold)},
+                               {"second_threshold", at.ofGroup(own.second_threshold)},
                                {"offered", at.ownRows(offered.rows)},
                                {"marks", at.ownRows(offered.marks)}});
+  if (at.plan.keepsCounts(at.l)) fields.push_back({"counts", at.ownStates(own.counts)});
   if (!at.layer().neuron.second_state) return fields;
-  fields.insert(fields.end(), {{"second", own.second[at.block]}, {"w", at.ownStates(own.second_states)}});
+  fields.insert(fields.end(), {{"second", at.ofGroup(own.second)}, {"w", at.ownStates(own.second_states)}});
   return fields;
 }
 
@@ -51,9 +48,9 @@ std::vector<Field> leakyGradientFields(const LayerTile& at, const NetworkTensors
                                        const Tensor& g_current) {
   const LayerTensors& tensors = network.layers[at.l];
   const LayerCotangents& own = cotangents.layers[at.l];
-  std::vector<Field> fields = {{"decay", tensors.decay[at.block]},  {"gain", tensors.gain[at.block]},
-                               {"block", block.at(at.tile())},      {"lengths", at.ofSamples(network.lengths)},
-                               {"g_v", at.ownStates(own.g_v)},      {"g_current", at.ownRows(g_current)},
+  std::vector<Field> fields = {{"decay", at.ofGroup(tensors.decay)}, {"gain", at.ofGroup(tensors.gain)},
+                               {"block", block.at(at.tile())},       {"lengths", at.ownRows(tensors.lengths)},
+                               {"g_v", at.ownStates(own.g_v)},       {"g_current", at.ownRows(g_current)},
                                {"g_bias", at.ownStates(own.g_bias)}};
   if (!at.layer().learns_constants) return fields;
   fields.insert(fields.end(), {{"g_decay", at.ownStates(own.g_decay)}, {"g_gain", at.ownStates(own.g_gain)}});
@@ -68,14 +65,14 @@ std::vector<Field> gradientFields(const LayerTile& at, const NetworkTensors& net
   const bool learns = at.layer().learns_constants, reads_second = learns || neuron.raises_threshold;
   std::vector<Field> fields = leakyGradientFields(at, network, cotangents, block, g_current);
   fields.insert(fields.end(), {{"g_counts", at.ownStates(own.g_counts)},
-                               {"threshold", tensors.threshold[at.block]},
-                               {"second_threshold", tensors.second_threshold[at.block]},
+                               {"threshold", at.ofGroup(tensors.threshold)},
+                               {"second_threshold", at.ofGroup(tensors.second_threshold)},
                                {"membranes", at.ownStates(tensors.membranes)},
                                {"g_last", at.ownStates(own.g_last)}});
   if (learns) fields.push_back({"g_threshold", at.ownStates(own.g_threshold)});
   if (!neuron.second_state) return fields;
   const Tensor w = at.ownStates(tensors.second_states);
-  fields.insert(fields.end(), {{"second", tensors.second[at.block]},
+  fields.insert(fields.end(), {{"second", at.ofGroup(tensors.second)},
                                {"w", reads_second ? w : w.slice(0, 0)},
                                {"g_w", at.ownStates(own.g_w)},
                                {"g_last_w", at.ownStates(own.g_last_w)}});
@@ -108,8 +105,24 @@ std::vector<State> gradientStates(const LayerTile& at) {
   std::vector<State> states = leakyStates(at);
   const std::vector<State> switches = surrogateStates(neuron);
   states.insert(states.end(), switches.begin(), switches.end());
-  if (neuron.second_state) states.push_back({"raises", at.layer().learns_constants || neuron.raises_threshold});
+  const bool learns = at.layer().learns_constants;
+  if (neuron.second_state) {
+    states.push_back({"raises", learns || neuron.raises_threshold});
+  } else if (!learns && !at.layer().recurrent) {
+    states.push_back({"starts", startsAlone(at.plan, at.l)});
+  }
   return states;
+}
+
+std::vector<State> leakyGradientStates(const LayerTile& at) {
+  std::vector<State> states = leakyStates(at);
+  states.push_back({"starts", startsAlone(at.plan, at.l)});
+  return states;
+}
+
+bool startsAlone(const NetworkPlan& plan, std::size_t l) {
+  const LayerPlan& layer = plan.layers[l];
+  return plan.num_blocks == 1 && !layer.learns_constants && !layer.recurrent && !layer.neuron.second_state;
 }
 
 }  // namespace snnjax::builders

@@ -53,6 +53,7 @@ Sequence Pass::program(poplar::Graph& graph, const NetworkPlan& plan) const {
     all.add(Repeat(plan.num_blocks, Sequence({body, Execute(next)})));
     all.add(block.reset());
   }
+  if (of_readout) all.add(Execute(*of_readout));
   all.add(after);
   return all;
 }

@@ -12,6 +12,17 @@ using poplar::Tensor;
 using poplar::program::Execute;
 using poputil::templateVertex;
 
+// Calls add(first, last, tile) for the pieces of a part of the readout's weights, of `elements` elements that read a
+// block of neurons: the tiles of the block's groups share the gradients of all parts.
+template <typename Add>
+void forEachPiece(const LayerPlan& below, unsigned parts, unsigned block, unsigned part, unsigned elements, Add&& add) {
+  const auto groups = static_cast<unsigned>(below.sample_groups.size());
+  const unsigned pieces = std::max(1U, groups / parts), each = ceilDivide(ceilDivide(elements, pieces), 2) * 2;
+  for (unsigned first = 0, k = part * pieces; first < elements; first += each, ++k) {
+    add(first, std::min(elements, first + each), below.tileOf(block, k % groups));
+  }
+}
+
 class ReadoutBackward {
  public:
   ReadoutBackward(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, Pass& pass)
@@ -47,7 +58,7 @@ class ReadoutBackward {
     for (std::size_t g = 0; g < below().sample_groups.size(); ++g) {
       of_groups_.push_back(addGroup(graph_, poplar::FLOAT, below(), g, elements, name("weights") + "/of_group"));
     }
-    pass_.zeros.insert(pass_.zeros.end(), of_groups_.begin(), of_groups_.end());
+    if (plan_.num_blocks > 1) pass_.zeros.insert(pass_.zeros.end(), of_groups_.begin(), of_groups_.end());
     const poplar::ComputeSet set = pass_.addSet(graph_, "weights" + std::to_string(plan_.layers.size() - 1));
     forEachTile(plan_, last(), [&](const LayerTile& at) { addProducts(set, at, masks, g_current, g_spikes); });
     addSums(g_weights);
@@ -94,21 +105,26 @@ class ReadoutBackward {
                {"neurons", below().tiles.columns},
                {"readable", readable(at.block)},
                {"parts", parts()},
-               {"columns", columns()}});
+               {"columns", columns()},
+               {"starts", plan_.num_blocks == 1}});
   }
 
-  // Over workers and groups, each part on a tile of the block.
+  // Over workers and groups.
   void addSums(const Tensor& g_weights) {
     const auto groups = static_cast<unsigned>(of_groups_.size());
     const poplar::ComputeSet set = graph_.addComputeSet(name("weights") + "/sum_of_groups");
-    pass_.after.add(Execute(set));
+    pass_.of_readout = set;
     for (unsigned p = 0; p < below().tiles.count; ++p) {
       for (unsigned part = 0; part < parts(); ++part) {
         std::vector<Tensor> in;
-        for (unsigned g = 0; g < groups; ++g) in.push_back(ofGroup(g, p).slice(part, part + 1, 1));
-        addVertex(graph_, set, "snnjax::SumRows", below().tileOf(p, part % groups),
-                  {{"in", poplar::concat(in)}, {"out", rowsOfBlock(g_weights, p)[part]}},
-                  {{"rows", kShares * groups}, {"columns", readable(p) * columns()}});
+        for (unsigned g = 0; g < groups; ++g) in.push_back(ofGroup(g, p).slice(part, part + 1, 1).squeeze({1}));
+        const Tensor rows = poplar::concat(in), sum = rowsOfBlock(g_weights, p)[part];
+        forEachPiece(below(), parts(), p, part, readable(p) * columns(),
+                     [&](unsigned first, unsigned last, unsigned tile) {
+                       addVertex(graph_, set, "snnjax::SumRows", tile,
+                                 {{"in", rows.slice(first, last, 1)}, {"out", sum.slice(first, last)}},
+                                 {{"rows", kShares * groups}, {"columns", last - first}});
+                     });
       }
     }
   }
@@ -135,8 +151,11 @@ Tensor addReadoutGradient(poplar::Graph& graph, const NetworkPlan& plan, const s
   graph.setTileMapping(blocks.slice(rows, rows + columns, 1), below.tileOf(0, 0));
   for (unsigned part = 0; part < readout.tiles.count; ++part) {
     for (unsigned p = 0; p < below.tiles.count; ++p) {
-      graph.setTileMapping(blocks[part].slice(p * each, std::min(rows, (p + 1) * each)),
-                           below.tileOf(p, part % below.sample_groups.size()));
+      const Tensor of_block = blocks[part].slice(p * each, std::min(rows, (p + 1) * each));
+      forEachPiece(below, readout.tiles.count, p, part, static_cast<unsigned>(of_block.numElements()),
+                   [&](unsigned first, unsigned last, unsigned tile) {
+                     graph.setTileMapping(of_block.slice(first, last), tile);
+                   });
     }
   }
   return blocks;

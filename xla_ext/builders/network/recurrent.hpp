@@ -1,25 +1,9 @@
 // A recurrent layer: a loop over the steps of its neurons, between products that take a block of steps at once.
 #pragma once
 
-#include <map>
-
 #include "builders/network/rows.hpp"
 
 namespace snnjax::builders {
-
-// What the vertices of a loop read in every step, where they read it: constants of neurons and the ends of sequences.
-class ReadInLoop {
- public:
-  ReadInLoop(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t layer,
-             const std::string& name);
-  // The fields of a vertex with these in place of those elsewhere.
-  std::vector<Field> placed(const LayerTile& at, std::vector<Field> fields) const;
-  const poplar::program::Sequence& program() const { return program_; }
-
- private:
-  std::map<std::string, std::vector<poplar::Tensor>> of_groups_;  // [blocks, elements], by field
-  poplar::program::Sequence program_;
-};
 
 // The steps of neurons with `current`, rows of a block; `offered` is filled, but for the marks behind membranes.
 void addRecurrentForward(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,

@@ -29,13 +29,11 @@ class RecurrentBackward {
         cotangents_(cotangents),
         l_(l),
         pass_(pass),
-        iteration_(graph, plan.num_tiles, 0, name("iteration")),
-        constants_(graph, plan, tensors, l, name("constants")) {}
+        iteration_(graph, plan.num_tiles, 0, name("iteration")) {}
 
   void add(const Tensor& g_spikes, const Tensor& g_current) {
     const LayerCotangents& own = cotangents_.layers[l_];
     pass_.before.add(addLastSpikesGradient(graph_, plan_, tensors_, l_, own));
-    pass_.before.add(constants_.program());
     bringLists();
     const Tensor own_spikes = addRowsOf(graph_, plan_, l_, layer_.tiles.columns, name("g_spikes"));
     pass_.body.add(Copy(g_spikes, own_spikes));
@@ -140,8 +138,7 @@ class RecurrentBackward {
 
   void addNeurons(poplar::ComputeSet set, const LayerTile& at, const Tensor& g_spikes, const Tensor& g_current) {
     const Tensor& sums = sums_[at.group];
-    std::vector<Field> fields =
-        constants_.placed(at, gradientFields(at, tensors_, cotangents_, pass_.block, g_current));
+    std::vector<Field> fields = gradientFields(at, tensors_, cotangents_, pass_.block, g_current);
     fields.insert(fields.end(), {{"g_spikes", at.ownRows(g_spikes)},
                                  {"slots", slots_[at.group][at.block]},
                                  {"sums", sums},
@@ -196,8 +193,7 @@ class RecurrentBackward {
   const NetworkCotangents& cotangents_;
   std::size_t l_;
   Pass& pass_;
-  Counter iteration_;  // of the loop over a block's steps
-  ReadInLoop constants_;
+  Counter iteration_;                                // of the loop over a block's steps
   std::vector<Tensor> lists_, slots_, dots_, sums_;  // of each group
 };
 

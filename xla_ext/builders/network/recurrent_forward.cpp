@@ -27,7 +27,6 @@ class RecurrentForward {
         l_(l),
         pass_(pass),
         iteration_(graph, plan.num_tiles, 0, name("iteration")),
-        constants_(graph, plan, tensors, l, name("constants")),
         parts_(planParts(layer_.tiles.count, layer_.tiles.columns, list_.capacity, layer_.sample_groups[0].count)) {}
 
   void add(const Tensor& current, const Offered& offered) {
@@ -45,7 +44,6 @@ class RecurrentForward {
     const unsigned tiles = layer_.tiles.count * static_cast<unsigned>(layer_.sample_groups.size());
     iteration_.advance(graph_, ranked, layer_.tiles.first, tiles, 1);
     pass_.before.add(addFirstSpikes(graph_, plan_, tensors_, l_));
-    pass_.before.add(constants_.program());
     pass_.body.add(iteration_.reset());
     pass_.body.add(
         Repeat(plan_.block_steps, Sequence({Execute(neurons), Execute(found), Execute(joined), Execute(ranked)})));
@@ -64,7 +62,7 @@ class RecurrentForward {
   void addNeurons(poplar::ComputeSet set, const LayerTile& at, const Tensor& current, const Offered& offered) {
     const SampleGroup& own = layer_.sample_groups[at.group];
     const std::vector<Tensor> lists(lists_.begin() + own.first, lists_.begin() + own.first + own.count);
-    std::vector<Field> fields = constants_.placed(at, neuronFields(at, tensors_, pass_.block, current, offered));
+    std::vector<Field> fields = neuronFields(at, tensors_, pass_.block, current, offered);
     fields.insert(fields.end(), {{"lists", poplar::concat(lists)},
                                  {"weights", tensors_.layers[l_].recurrent_copies[at.group][at.block]},
                                  {"first", at.ownRows(tensors_.layers[l_].first_current)},
@@ -134,43 +132,12 @@ class RecurrentForward {
   std::size_t l_;
   Pass& pass_;
   Counter iteration_;  // of the loop over a block's steps
-  ReadInLoop constants_;
   PartsPlan parts_;
   Tensor sent_;                // [blocks, batch * columns]
   std::vector<Tensor> lists_;  // of each sample, of the step before: [parts * (1 + slots)]
 };
 
 }  // namespace
-
-ReadInLoop::ReadInLoop(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t l,
-                       const std::string& name) {
-  const LayerPlan& layer = plan.layers[l];
-  const LayerTensors& own = tensors.layers[l];
-  const std::vector<std::pair<std::string, Tensor>> constants = {
-      {"bias", own.bias},           {"decay", own.decay},   {"gain", own.gain},
-      {"threshold", own.threshold}, {"second", own.second}, {"second_threshold", own.second_threshold}};
-  for (std::size_t g = 0; g < layer.sample_groups.size(); ++g) {
-    const SampleGroup& samples = layer.sample_groups[g];
-    const auto add = [&](const std::string& field, const Tensor& from) {
-      const Tensor here = addGroup(graph, from.elementType(), layer, g, from.dim(1), name + "/" + field);
-      of_groups_[field].push_back(here);
-      program_.add(Copy(from, here));
-    };
-    for (const auto& [field, from] : constants) {
-      if (from.valid()) add(field, from);
-    }
-    const Tensor ends = tensors.lengths.slice(samples.first, samples.first + samples.count).expand({0});
-    add("lengths", ends.broadcast(layer.tiles.count, 0));
-  }
-}
-
-std::vector<Field> ReadInLoop::placed(const LayerTile& at, std::vector<Field> fields) const {
-  for (Field& field : fields) {
-    const auto found = of_groups_.find(field.name);
-    if (found != of_groups_.end()) field.tensor = found->second[at.group][at.block];
-  }
-  return fields;
-}
 
 void addRecurrentForward(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t l,
                          const Tensor& current, const Offered& offered, Pass& pass) {

@@ -20,12 +20,14 @@ using poputil::templateVertex;
 std::string nameOf(std::size_t l, const char* part) { return "layer" + std::to_string(l) + "/" + part; }
 
 // One record for all samples.
+std::vector<State> currentStatesOfAll(const LayerTile& at, const ListPlan& list) {
+  return {
+      {"rows", at.samples()}, {"stride", 0U}, {"capacity", list.num_neurons}, {"neurons", at.layer().tiles.columns}};
+}
 std::vector<State> allStates(const LayerTile& at, const ListPlan& list) {
-  return {{"rows", at.samples()},
-          {"stride", 0U},
-          {"capacity", list.num_neurons},
-          {"num_inputs", list.num_neurons},
-          {"neurons", at.layer().tiles.columns}};
+  std::vector<State> states = currentStatesOfAll(at, list);
+  states.push_back({"num_inputs", list.num_neurons});
+  return states;
 }
 
 // The first step of rows of a block.
@@ -60,12 +62,12 @@ void addLastGradient(poplar::Graph& graph, poplar::ComputeSet set, const Network
   const ThresholdSums sums = thresholdSums(graph, plan, l, cotangents, raises);
   forEachTile(plan, l, [&](const LayerTile& at) {
     std::vector<Field> fields = {{"g_spikes", at.ownStates(g_spikes)},
-                                 {"threshold", own.threshold[at.block]},
+                                 {"threshold", at.ofGroup(own.threshold)},
                                  {"membranes", at.ownStates(membraneRow(plan, l, own, steps))},
                                  {"g_last", at.ownStates(cotangents.g_last)},
                                  {"g_threshold", at.ownStates(sums.threshold)}};
     if (raises) {
-      fields.insert(fields.end(), {{"second", own.second[at.block]},
+      fields.insert(fields.end(), {{"second", at.ofGroup(own.second)},
                                    {"w", at.ownStates(secondRow(plan, l, own, steps))},
                                    {"g_last_w", at.ownStates(cotangents.g_last_w)},
                                    {"g_coupling", at.ownStates(sums.coupling)}});
@@ -96,7 +98,9 @@ Tensor addRecordOfAll(poplar::Graph& graph, const ListPlan& list) {
 Sequence addFirstSpikes(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& network, std::size_t l) {
   const LayerTensors& tensors = network.layers[l];
   if (!plan.options.first_spikes) {
-    return Sequence({zeros(graph, {tensors.last_spikes, tensors.first_current}, nameOf(l, "no_spikes"))});
+    std::vector<Tensor> none = {tensors.first_current};
+    if (plan.options.last_spikes) none.push_back(tensors.last_spikes);
+    return Sequence({zeros(graph, none, nameOf(l, "no_spikes"))});
   }
   const ListPlan& list = plan.lists[l + 1];
   const Tensor all = addRecordOfAll(graph, list);
@@ -107,9 +111,11 @@ Sequence addFirstSpikes(poplar::Graph& graph, const NetworkPlan& plan, const Net
                {"values", at.ofSamples(tensors.first_spikes)},
                {"weights", tensors.recurrent[at.block]},
                {"current", at.ownStates(tensors.first_current)}},
-              allStates(at, list));
+              currentStatesOfAll(at, list));
   });
-  return Sequence({Copy(tensors.first_spikes, tensors.last_spikes), Execute(set)});
+  Sequence program({Execute(set)});
+  if (plan.options.last_spikes) program.add(Copy(tensors.first_spikes, tensors.last_spikes));
+  return program;
 }
 
 Sequence addLastSpikes(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t l) {

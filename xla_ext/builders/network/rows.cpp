@@ -73,6 +73,11 @@ Tensor LayerTile::ofSamples(const Tensor& tensor) const {
   return tensor.slice(own.first, own.first + own.count);
 }
 
+Tensor LayerTile::ofGroup(const Tensor& constants) const {
+  const std::size_t each = constants.dim(1) / layer().sample_groups.size();
+  return constants[block].slice(group * each, (group + 1) * each);
+}
+
 Tensor LayerTile::weights(const LayerTensors& tensors) const {
   return tensors.weight_copies.empty() ? tensors.weights[block] : tensors.weight_copies[group][block];
 }
@@ -96,14 +101,14 @@ std::vector<RowPart> rowPartsOf(const LayerTile& at) {
   return all;
 }
 
-std::vector<State> rowStates(const LayerTile& at, const ListPlan& list) { return rowStates(at, list, at.rows()); }
+std::vector<State> rowStates(const LayerTile& at, const ListPlan& list) {
+  std::vector<State> states = currentStates(at, list, at.rows());
+  states.push_back({"num_inputs", list.num_neurons});
+  return states;
+}
 
-std::vector<State> rowStates(const LayerTile& at, const ListPlan& list, unsigned rows) {
-  return {{"rows", rows},
-          {"stride", list.stride},
-          {"capacity", list.capacity},
-          {"num_inputs", list.num_neurons},
-          {"neurons", at.layer().tiles.columns}};
+std::vector<State> currentStates(const LayerTile& at, const ListPlan& list, unsigned rows) {
+  return {{"rows", rows}, {"stride", list.stride}, {"capacity", list.capacity}, {"neurons", at.layer().tiles.columns}};
 }
 
 poplar::program::Sequence copyWeights(const NetworkTensors& tensors) {

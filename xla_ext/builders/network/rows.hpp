@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "builders/network/counter.hpp"
@@ -48,6 +49,8 @@ struct LayerTile {
   poplar::Tensor fromHomes(const poplar::Tensor& rows) const;
   // Of [batch].
   poplar::Tensor ofSamples(const poplar::Tensor& tensor) const;
+  // Of what all groups have of their own, of one size: [blocks, groups * elements].
+  poplar::Tensor ofGroup(const poplar::Tensor& constants) const;
   // The weights on this tile, or at least those of its block.
   poplar::Tensor weights(const LayerTensors& tensors) const;
 };
@@ -70,7 +73,7 @@ void forEachTile(const NetworkPlan& plan, std::size_t l, Add&& add) {
 }
 
 std::vector<State> rowStates(const LayerTile& at, const ListPlan& list);
-std::vector<State> rowStates(const LayerTile& at, const ListPlan& list, unsigned rows);  // of so many
+std::vector<State> currentStates(const LayerTile& at, const ListPlan& list, unsigned rows);  // of so many
 
 // What neurons offer to the homes of their lists (poplar_kernels/conventions.hpp): rows [blocks, batch * block_steps *
 // offeredStride(columns)], and marks of pairs of neurons [blocks, batch * block_steps * columns / 2] before they are
@@ -96,6 +99,9 @@ std::vector<Field> gradientFields(const LayerTile& at, const NetworkTensors& ten
                                   const NetworkCotangents& cotangents, const Counter& block,
                                   const poplar::Tensor& g_current);
 std::vector<State> gradientStates(const LayerTile& at);
+std::vector<State> leakyGradientStates(const LayerTile& at);
+// Whether the vertices of a layer, backward, run once and start from sums of 0.
+bool startsAlone(const NetworkPlan& plan, std::size_t layer);
 // Sums for the gradients of thresholds and, if requested, of their coupling to second states: unused ones where the
 // layer learns no constants.
 struct ThresholdSums {
@@ -175,6 +181,8 @@ struct Pass {
   // Backward: from lists to bits, these turned, and the rows of each input, beside other work.
   std::vector<poplar::ComputeSet> of_lists;
   std::size_t begun = 0;  // of these
+  // What sums up a narrow readout's gradient of its weights, after all else unless a set of the body takes it along.
+  std::optional<poplar::ComputeSet> of_readout = {};
 };
 
 // The lists of a block that are in a history, of input events or of all layers, with their values, go to those of the

@@ -26,7 +26,9 @@ class Results {
   void run() {
     const std::size_t last = plan_.layers.size() - 1;
     if (results_.output) give(results_.output, membranes(last));
-    for (std::size_t l = 0; l < num_lif_; ++l) give(results_.counts[l], inBatch(l, network_.tensors.layers[l].counts));
+    for (std::size_t l = 0; l < num_lif_ && plan_.options.counts; ++l) {
+      give(results_.counts[l], inBatch(l, network_.tensors.layers[l].counts));
+    }
     for (std::size_t l = 0; l < num_lif_; ++l) giveDropped(l);
     for (std::size_t l = 0; l < num_lif_; ++l) giveSpikes(l);
     for (std::size_t l = 0; l < num_lif_; ++l) {
@@ -73,7 +75,7 @@ class Results {
     std::vector<Tensor> terms = {membranes(l), constant(tensors.threshold), steps, ends};
     const auto within = e::Lt(e::_3, e::_4);
     if (!layer.neuron.raises_threshold) return map(e::And(e::Gt(e::_1, e::_2), within), terms);
-    terms.push_back(constant(builders::secondConstant(layer, tensors, ThresholdCoupling)));
+    terms.push_back(constant(builders::secondConstant(layer, tensors, ThresholdCoupling, 0)));
     terms.push_back(afterSteps(plan_, l, tensors.second_states));
     return map(e::And(e::Gt(e::_1, e::Add(e::_2, e::Mul(e::_5, e::_6))), within), terms);
   }
@@ -166,6 +168,8 @@ void lifNetwork(Lowering& lowering, const Instruction& instruction) {
   builders::NetworkOptions options = optionsOf(lowering, operands, call.keepsRecord());
   options.last_spikes = std::ranges::any_of(
       call.results.results.last, [&](const auto& state) { return state.spikes && lowering.isRead(*state.spikes); });
+  options.counts = std::ranges::any_of(call.results.results.counts,
+                                       [&](const Value& counts) { return lowering.isRead(counts.value()); });
   const NetworkOnTiles network = bringNetwork(lowering, operands, options);
   lowering.program().add(builders::addForward(lowering.graph(), network.plan, network.tensors));
   Results(lowering, call, operands, network).run();

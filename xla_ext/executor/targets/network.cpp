@@ -102,9 +102,11 @@ class Bringer {
   Bringer(Lowering& lowering, const NetworkOperands& operands, NetworkOnTiles& network)
       : lowering_(lowering), operands_(operands), network_(network), plan_(network.plan) {}
 
+  // Events are sorted behind all copies, which then share one exchange.
   void run() {
+    poplar::program::Sequence sorting;
     if (operands_.has_lists) {
-      bringEvents();
+      sorting = bringEvents();
     } else {
       const ListPlan& list = plan_.lists.front();
       const Tensor& history = network_.tensors.lists.front().values_history;
@@ -112,6 +114,7 @@ class Bringer {
     }
     bringLengths();
     for (std::size_t l = 0; l < plan_.layers.size(); ++l) bringLayer(l);
+    lowering_.program().add(sorting);
   }
 
   // Those that are not already on their tiles.
@@ -171,13 +174,17 @@ class Bringer {
   }
 
   void bringLengths() {
-    const Tensor& to = network_.tensors.lengths;
+    const Tensor& all = network_.tensors.lengths;
     const auto steps = static_cast<int>(plan_.options.num_steps);
-    if (!operands_.lengths) return bring(lowering_, constant(to.elementType(), static_cast<float>(steps)), to);
+    const auto fill = [&](const Tensor& from) {
+      bring(lowering_, from, all);
+      for (const LayerTensors& layer : network_.tensors.layers) bring(lowering_, from, layer.lengths);
+    };
+    if (!operands_.lengths) return fill(constant(all.elementType(), static_cast<float>(steps)));
     namespace e = popops::expr;
     const Tensor within = popops::map(lowering_.graph(), e::Clamp(e::_1, e::Const(0), e::Const(steps)),
                                       {array(operands_.lengths)}, lowering_.program(), lowering_.debug("lengths"));
-    bring(lowering_, within, to);
+    fill(within);
   }
 
   void bringLayer(std::size_t l) {
@@ -185,17 +192,17 @@ class Bringer {
     const LayerTensors& tensors = network_.tensors.layers[l];
     const auto& [linear, constants, first] = operands_.layers[l];
     bringWeights(l);
-    rows(layer, linear.bias ? array(linear.bias) : constant(poplar::FLOAT, 0), tensors.bias, 1);
-    rows(layer, array(constants.glif.decay), tensors.decay, 1);
-    rows(layer, array(constants.glif.gain), tensors.gain, 1);
+    ofGroups(layer, linear.bias ? array(linear.bias) : constant(poplar::FLOAT, 0), tensors.bias);
+    ofGroups(layer, array(constants.glif.decay), tensors.decay);
+    ofGroups(layer, array(constants.glif.gain), tensors.gain);
     rows(layer, array(first.v), builders::membraneRow(plan_, l, tensors, 0), plan_.options.batch);
     if (layer.leaky) return;
-    rows(layer, array(constants.glif.threshold), tensors.threshold, 1);
+    ofGroups(layer, array(constants.glif.threshold), tensors.threshold);
     // Without a capacity every neuron gets its gradient.
     const bool lists_all = !operands_.options[l].capacity;
     const Tensor second = lists_all ? constant(poplar::FLOAT, -std::numeric_limits<float>::infinity())
                                     : array(constants.second_threshold);
-    rows(layer, second, tensors.second_threshold, 1);
+    ofGroups(layer, second, tensors.second_threshold);
     if (layer.neuron.second_state) bringSecond(l);
     if (tensors.first_spikes.valid()) bring(lowering_, array(first.spikes), tensors.first_spikes);
   }
@@ -207,11 +214,14 @@ class Bringer {
     const LayerArrays& from = operands_.layers[l];
     rows(layer, array(from.first.w), builders::secondRow(plan_, l, tensors, 0), plan_.options.batch);
     for (unsigned k = WDecay; k < kGlifConstants; ++k) {
-      const Tensor blocks = builders::secondConstant(layer, tensors, static_cast<GlifConstant>(k));
-      if (const Value& given = from.constants.glif.at(k)) {
-        rows(layer, array(given), blocks, 1);
-      } else {
-        lowering_.graph().setInitialValue(blocks, 0.0F);
+      const Value& given = from.constants.glif.at(k);
+      for (std::size_t g = 0; g < layer.sample_groups.size(); ++g) {
+        const Tensor blocks = builders::secondConstant(layer, tensors, static_cast<GlifConstant>(k), g);
+        if (given) {
+          rows(layer, array(given), blocks, 1);
+        } else {
+          lowering_.graph().setInitialValue(blocks, 0.0F);
+        }
       }
     }
   }
@@ -220,8 +230,13 @@ class Bringer {
     bringRows(lowering_, from, blocks, layer.tiles, rows, layer.neurons);
   }
 
-  // In any order, with ids out of range: sorted at their homes.
-  void bringEvents() {
+  // The same of all groups.
+  void ofGroups(const LayerPlan& layer, const Tensor& from, const Tensor& blocks) {
+    rows(layer, from, blocks, layer.sample_groups.size());
+  }
+
+  // In any order, with ids out of range; returns what sorts them at their homes.
+  poplar::program::Sequence bringEvents() {
     const ListPlan& list = plan_.lists.front();
     const builders::ListTensors& tensors = network_.tensors.lists.front();
     const Tensor ids = array(operands_.ids);
@@ -255,7 +270,7 @@ class Bringer {
                            {"stride", list.stride},
                            {"num_inputs", list.num_neurons}});
     }
-    lowering_.program().add(poplar::program::Execute(set));
+    return poplar::program::Sequence({poplar::program::Execute(set)});
   }
 
   Lowering& lowering_;

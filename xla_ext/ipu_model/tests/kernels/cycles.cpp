@@ -22,10 +22,10 @@ constexpr unsigned char kSubtract = snnjax::Subtract, kNone = snnjax::None, kSup
 static_assert(sumOfIds(1, 1, true, 4, false) == 4 && sumOfIds(2, 1, true, 4, false) == 7);
 static_assert(sumOfIds(1, 4, false, 4, false) == 8);   // besides: the row's product, three loads
 static_assert(sumOfIds(1, 4, false, 2, false) == 10);  // halves: widening and sums, eight aux instructions, hold it up
-// A row of currents: pointers, record and loop 5, with values 7, its header 6, the sum, a store for each pair; an input
-// of 0 is a test alone.
-static_assert(currentRow(14, 0, 2, 4, false) == 5 + 6 + (7 + 7 * 7) + 1);
-static_assert(currentRow(14, 100, 2, 4, true) == 7 + 6 + (5 + 14 * 7) + 100 * 5 + 1);
+// A row of currents: pointers, its length and the loop 6, with values 8, the sum, a store for each pair; an input of 0
+// is a test alone.
+static_assert(currentRow(14, 0, 2, 4, false) == 6 + (7 + 7 * 5) + 1);
+static_assert(currentRow(14, 100, 2, 4, true) == 8 + (5 + 14 * 6) + 100 * 5 + 1);
 // Listing 700 inputs: for each pair ld64, the comparison's way to an integer register, branch, loop; of 16 that are not
 // 0 the stores of id and value, tests and counters.
 static_assert(listedRow(700, 16, 2) == 9 + 3 * 4 + (4 + 16 * 3 + 5 * 7) + 350 * 5 + 16 * (6 + 4));
@@ -34,8 +34,8 @@ static_assert(sumListedRows(14, 2, 4, false) == 7 + 7 * 7 && sumListedRows(15, 2
 static_assert(sumListedRows(15, 2, 4, false, true) == 7 + 7 * 5 + 3);  // rows that a codelet made: no min
 static_assert(sumListedRows(10, 22, 4, false) == 2 * (7 + 5 * 15) + (7 + 5 * 13));
 static_assert(sumListedRows(10, 3, 4, false) == 3 * (7 + 5 * 9));  // odd: number by number
-static_assert(dotListedRows(14, 2, 4) == 5 + 1 + 14 * 7);  // ldz16, min, ld64, multiply, add lanes, store, branch
-static_assert(dotListedRows(14, 6, 4) == 5 + 3 + 14 * (2 + 1 + 5 + 4));
+static_assert(dotListedRows(14, 2, 4) == 6 + 1 + 7 * 11);  // of two: ldz16, min, ld64, store each, branch; two wait
+static_assert(dotListedRows(15, 6, 4) == 6 + 3 + 7 * (2 * 7 + 1 + 2) + (2 + 1 + 5 + 4));
 static_assert(dotListedRows(14, 10, 4) == 5 + 14 * (9 + 5 * 3));
 // ldz16, compare, branch, ld64, add, st64, branch
 static_assert(addToListedRows(14, 2, false) == 6 + 14 * 6);
@@ -44,7 +44,8 @@ static_assert(addToListedRows(14, 4, false) == 7 + 14 * 9);  // the row's produc
 static_assert(numBelow(0) == 4 && numBelow(14) == 4 + 4 * 7);
 
 // Neurons.
-static_assert(advance(kNone) == 16 && advance(kSubtract) == 17);
+static_assert(advance(kNone, true) == 16 && advance(kSubtract, true) == 17 && advance(kSubtract, false) == 15);
+static_assert(advanceTwo(kNone, true) == 25 + 1 && advanceTwo(kSubtract, false) == 26 + 2);
 static_assert(surrogate(kSuperspike) == 4 + 4 + 6);
 static_assert(membraneGradient({kSubtract, kSuperspike, true}) == 25 + 14 + 8);
 
@@ -52,15 +53,15 @@ static_assert(membraneGradient({kSubtract, kSuperspike, true}) == 25 + 14 + 8);
 static_assert(walkOf({30, 4, 1}) == 30 * 7 + 4 * 10 + 6);
 static_assert(partOf(3, 2) == 24 + 3 * 8);
 static_assert(packedRow(3) == 5 + 4 && packedRow(11) == 33 + 2 * 6 + 4);
-static_assert(blocksOfRow(30, 6) == 30 * 6 && blocksOfRow(9, 22) == 9 * (5 + 2 * 6));
-static_assert(joinRow(5, 2) == 12 * 8 + 2 * 24 + 5 * 10 + 14 + 2 * 2);
+static_assert(blocksOfRow(30, 6) == 30 * 4 && blocksOfRow(9, 22) == 9 * (5 + 2 * 6));
+static_assert(joinRow(5, 2) == 12 * 4 + 8 + 2 * 24 + 5 * 10 + 14 + 2 * 2);
 // 700 candidates: the extremes, nine counts of 175 fours.
 static_assert(searchLists({700, 9, 0, 0, 0, false}) == (60 + 700 * 3) + 9 * (18 + 60 + 175 * 7));
 static_assert(searchLists({700, 9, 0, 2, 5, false}) - searchLists({700, 9, 0, 0, 0, false}) ==
               2 * (18 + 60 + 700 * 5 + 5 * 12));
 static_assert(searchLists({40, 3, 0, 0, 0, true}) == (60 + 40 * 3) + 3 * (18 + 10 * 7));  // gathered
 static_assert(searchLists({40, 3, 2, 0, 0, true}) - searchLists({40, 3, 0, 0, 0, true}) == 2 * (13 + 10 * 11));
-static_assert(sumRows(733, 2, true) == 6 + 733 * 2 && sumRows(16, 10, true) == (12 + 16 * 5) + (6 + 16 * 2));
+static_assert(sumRows(733, 2, true) == 12 + 733 + 91 && sumRows(16, 10, true) == (18 + 16 * 4 + 8) + (12 + 16 + 2));
 
 // One op's rows, and copies. Two entries of value 0: skipped, once for a block of columns.
 static_assert(matmulRow(14, 2, 2, 4, 2) == 10 + (5 + 14 * 7) + 2 * 5 + 2);
@@ -117,7 +118,7 @@ void testSamplesMonotone() {
 void testVertex(const ipu_model::CodeletLibrary& library) {
   constexpr unsigned kBatch = 48, kSteps = 3, kNeurons = 2;
   const auto cyclesOf = [&](unsigned length) {
-    Alone vertex(library, "snnjax::LifScan<false>");
+    Alone vertex(library, "snnjax::LifScan<false,true>");
     for (const char* name : {"bias", "decay", "gain", "threshold", "second_threshold"}) {
       vertex.edge(name, std::vector<float>(kNeurons));
     }
@@ -129,10 +130,26 @@ void testVertex(const ipu_model::CodeletLibrary& library) {
     vertex.state("reset", kSubtract).state("keep_history", false).run().get<float>("offered");
     return vertex.cycles();
   };
-  constexpr std::uint64_t kEntry = 6 + 18 + 6 + 48 * 4, kNumber = 26 + 8, kInside = 17, kBehind = 7;
-  CHECK_EQUAL(cyclesOf(100), kEntry + 8 * (kNumber + 3 * kInside));
+  constexpr std::uint64_t kEntry = 6 + 18 + 6 + 48 * 4, kNumber = 26 + 10, kInside = 17, kTwo = 30, kBehind = 7;
+  CHECK_EQUAL(cyclesOf(100), kEntry + 8 * (kNumber + kTwo + kInside));
   CHECK_EQUAL(cyclesOf(kSteps + 1), kEntry + 8 * (kNumber + kInside + 2 * kBehind));
   CHECK_EQUAL(cyclesOf(kSteps), kEntry + 8 * (kNumber + 3 * kBehind));
+}
+
+// A pair of LifGradientScan whose spikes have no gradient, in either form: of one or of two floats at a time.
+void testPair(const ipu_model::CodeletLibrary& library) {
+  constexpr unsigned kSteps = 3, kNeurons = 2;
+  Alone vertex(library, "snnjax::LifGradientScan<false,false>");
+  for (const char* name : {"decay", "gain", "threshold", "second_threshold", "g_counts", "g_v", "g_last", "g_bias"}) {
+    vertex.edge(name, std::vector<float>(kNeurons));
+  }
+  for (const char* name : {"g_spikes", "g_current"}) vertex.edge(name, std::vector<float>(kSteps * kNeurons));
+  vertex.edge("membranes", std::vector<float>((kSteps + 1) * kNeurons)).edge("block", std::vector<unsigned>{0});
+  vertex.edge("lengths", std::vector<unsigned>{kSteps}).state("num_steps", kSteps).state("batch", 1U);
+  vertex.state("neurons", kNeurons).state("reset", kSubtract).state("surrogate", kSuperspike).state("slope", 1.0f);
+  vertex.state("detach_reset", true).state("starts", true).run().get<float>("g_current");
+  constexpr std::uint64_t kEntry = 6 + 20 + 6 + 4, kNumber = 12 + 15;
+  CHECK_EQUAL(vertex.cycles(), kEntry + kNumber + kSteps * 9 - 3);
 }
 
 }  // namespace
@@ -140,5 +157,8 @@ void testVertex(const ipu_model::CodeletLibrary& library) {
 int main(int argc, char** argv) {
   testMonotone();
   testSamplesMonotone();
-  return kernels::runForms(argc, argv, [](const ipu_model::CodeletLibrary& library) { testVertex(library); });
+  return kernels::runForms(argc, argv, [](const ipu_model::CodeletLibrary& library) {
+    testVertex(library);
+    testPair(library);
+  });
 }

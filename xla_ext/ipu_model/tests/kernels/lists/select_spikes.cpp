@@ -98,7 +98,8 @@ std::pair<std::vector<Id>, std::vector<unsigned>> joined(const ipu_model::Codele
     vertex->edge("lists", parts).edge("membranes", membranes).state("rows", rows).state("num_neurons", neurons);
   }
   cuts.edge("cuts", std::vector<unsigned>(rows * snnjax::kCutWords)).edge("dropped", std::vector<unsigned>(rows, 1));
-  cuts.edge("kept", std::vector<unsigned>(rows * snnjax::kKeptWords)).state("capacity", capacity).run(true);
+  cuts.edge("kept", std::vector<unsigned>(rows * snnjax::kKeptWords)).state("capacity", capacity);
+  cuts.state("adds", true).run(true);
   const unsigned stride = snnjax::listStride(capacity);
   lists.edge("cuts", cuts.get<unsigned>("cuts")).edge("kept", cuts.get<unsigned>("kept"));
   lists.edge("list", std::vector<Id>(rows * stride, 7)).state("stride", stride).run(rows % 2 == 0);
@@ -114,6 +115,7 @@ void testSelection(const ipu_model::CodeletLibrary& library, unsigned columns, u
   all.edge("v", v).edge("threshold", std::vector<float>(kNeurons, kThreshold));
   all.edge("least", std::vector<float>(kNeurons, kSecond));
   marked.edge("offered", offeredIn(v, columns))
+      .state("blocks", (kNeurons + columns - 1) / columns)
       .state("columns", columns)
       .state("stride", snnjax::offeredStride(columns));
   marked.state("share_blocks", share / columns).state("share_columns", share % columns);

@@ -105,7 +105,7 @@ void testCost(const ipu_model::CodeletLibrary& library) {
     sort.edge("ids", ids).zeros("lists", 12).state("rows", 1U).state("capacity", 3U).state("stride", 12U);
     return sort.state("num_inputs", kInputs).run().cycles();
   };
-  constexpr unsigned kHeaderOfTwo = 4 + 3 * 4 + 4 + 2 * 3 + 5 * 7;
+  constexpr unsigned kHeaderOfTwo = 8 + 2 * 3 + 5 * 3 + 4 * 3;
   CHECK_EQUAL(sortOf({2, 4, 99}), 18U + (6 + 3 * 4) + (4 + 2 * 7) + 12 + kHeaderOfTwo);
   CHECK_EQUAL(sortOf({4, 2, 99}), 18U + (6 + 3 * 4) + (20 + 3 * 5 + 2 * 7 + 1 * 9) + kHeaderOfTwo);
 }

@@ -110,7 +110,7 @@ void testBackward(const ipu_model::CodeletLibrary& library, unsigned n, Switches
   const Problem p(n, switches, draw);
   Alone vertex(library, "snnjax::LifGradientScan<false,false>");
   connect(vertex, p);
-  checkGradient(vertex.run(n % 2 == 0), p);
+  checkGradient(vertex.state("starts", false).run(n % 2 == 0), p);
 }
 
 void testConstants(const ipu_model::CodeletLibrary& library, unsigned n, Switches switches) {
@@ -166,7 +166,7 @@ void testLeakyConstants(const ipu_model::CodeletLibrary& library, unsigned n) {
   vertex.edge("lengths", p.lengths).edge("block", std::vector<unsigned>{kTime}).edge("g_v", p.g_v);
   vertex.edge("membranes", p.membranes).edge("g_decay", before).edge("g_gain", before);
   vertex.edge("g_current", before).edge("g_bias", before);
-  vertex.state("num_steps", 1U).state("batch", kBatch).state("neurons", n).run();
+  vertex.state("num_steps", 1U).state("batch", kBatch).state("neurons", n).state("starts", false).run();
   const auto g_v = vertex.get<float>("g_v"), g_decay = vertex.get<float>("g_decay");
   const auto g_gain = vertex.get<float>("g_gain");
   for (unsigned i = 0; i < kBatch * n; ++i) {

@@ -1,6 +1,7 @@
 // Steps of recurrent layers against the codelets of all steps, with what their spikes add to currents and gradients:
 // the same bits. The lists that they read against the fair rule.
 #include <algorithm>
+#include <bit>
 #include <numeric>
 
 #include "kernels/network/neurons.hpp"
@@ -69,7 +70,8 @@ void testForward(const ipu_model::CodeletLibrary& library, const Problem& p) {
     const auto now = vertex.get<float>("counts"), v = vertex.get<float>("offered"), sent = vertex.get<float>("sent");
     for (unsigned i = 0; i < now.size(); ++i) {
       const unsigned b = i / p.n, j = i % p.n;
-      CHECK_EQUAL(sent[i], now[i] > counts[i] ? v[(b * kSteps + t) * p.n + j] : -INFINITY);
+      CHECK_EQUAL(sent[i], now[i] > counts[i] ? v[(b * kSteps + t) * p.n + j] : 0.0f);
+      CHECK_EQUAL(std::bit_cast<unsigned>(sent[i]) != 0, now[i] > counts[i]);
     }
     counts = now;
   }
@@ -107,8 +109,10 @@ void testBackward(const ipu_model::CodeletLibrary& library, const Problem& p, bo
   }
   const States states = scanned(library, p);
   std::vector<float> g_spikes = Draw(8).row(p.current.size());
-  for (unsigned i = 0; i < g_spikes.size(); ++i)
-    g_spikes[i] = i / p.n % 3 == 0 ? g_spikes[i] : 0.0f;  // others are quiet
+  const auto slotOf = [&](unsigned i) { return slots[i + (i / p.n / kSteps + 1) * p.n]; };
+  for (unsigned i = 0; i < g_spikes.size(); ++i) {  // others are quiet
+    g_spikes[i] = i / p.n % 3 == 0 && slotOf(i) < kCapacity ? g_spikes[i] : 0.0f;
+  }
   const std::vector<float> sums = Draw(9).row(kParts * kBatch * kCapacity);
   Alone step(library, "snnjax::LifRecurrentGradient<" + p.instance() + (learns ? ",true>" : ",false>"));
   const auto results = setGradient(step, p, states, learns);
@@ -118,12 +122,13 @@ void testBackward(const ipu_model::CodeletLibrary& library, const Problem& p, bo
   if (p.kind.second) step.state("raises", p.kind.raises);
   for (unsigned t = 0; t < kSteps; ++t) step.edge("iteration", std::vector<unsigned>{t}).run(t % 2 == 0);
   for (unsigned i = 0; i < g_spikes.size(); ++i) {
-    const unsigned b = i / p.n / kSteps, slot = slots[i + (b + 1) * p.n], at = b * kCapacity + slot;
+    const unsigned slot = slotOf(i), at = i / p.n / kSteps * kCapacity + slot;
     if (slot < kCapacity) g_spikes[i] += sums[at] + sums[kBatch * kCapacity + at];
   }
   Alone scan(library, "snnjax::LifGradientScan<" + p.instance() + (learns ? ",true>" : ",false>"));
   setGradient(scan, p, states, learns);
   if (p.kind.second) scan.state("raises", p.kind.raises);
+  if (!p.kind.second && !learns) scan.state("starts", false);
   scan.edge("g_spikes", g_spikes).edge("g_current", std::vector<float>(p.current.size(), 3.0f)).run();
   CHECK(scan.get<float>("g_current") == step.get<float>("g_current"));
   for (const std::string& name : results) CHECK(scan.get<float>(name) == step.get<float>(name));
@@ -170,8 +175,8 @@ void testLists(const ipu_model::CodeletLibrary& library, unsigned columns, unsig
     membranes[id] = static_cast<float>(draw.below(values)) / 8.0f - 2.0f;
     if (draw.below(100) < rate) ids.push_back(id);
   }
-  std::vector<float> sent(membranes.size(), -INFINITY);
-  for (const unsigned id : ids) sent[id] = membranes[id];
+  std::vector<float> sent(membranes.size());
+  for (const unsigned id : ids) sent[id] = membranes[id] == 0.0f ? -0.0f : membranes[id];
   for (unsigned part = 0; part < kParts; ++part) {
     Alone found(library, "snnjax::ListSpikes");
     const auto first = sent.begin() + part * neurons;
@@ -217,6 +222,11 @@ int main(int argc, char** argv) {
       testForward(library, problem);
       for (bool learns : {false, true}) testBackward(library, problem, learns);
     }
+    Problem at_zero(Kind{4, false, false, 1, 0, true});  // neurons that fire with a membrane of 0
+    at_zero.constants["gain"] = std::vector<float>(4);
+    at_zero.first = std::vector<float>(kBatch * 4);
+    at_zero.constants["threshold"] = std::vector<float>(4, -1.0f);
+    testForward(library, at_zero);
     for (unsigned n : {2U, 6U, 10U, 12U}) testDots(library, n);
     for (unsigned columns : {2U, 12U, 40U}) {
       for (unsigned rate : {0U, 5U, 40U, 100U}) {

@@ -8,7 +8,7 @@ using namespace kernels;
 
 // In blocks of one step.
 States stepped(const ipu_model::CodeletLibrary& library, const Problem& p) {
-  Alone vertex(library, "snnjax::LifScan<" + p.instance() + ">");
+  Alone vertex(library, "snnjax::LifScan<" + p.instance() + ",true>");
   p.setCommon(vertex, {"bias", "decay", "gain", "threshold"});
   vertex.edge("membranes", p.history()).edge("counts", std::vector<float>(kBatch * p.n)).state("keep_history", true);
   setOffered(vertex.state("num_steps", 1U), p, kBatch);
@@ -69,6 +69,10 @@ void testBackward(const ipu_model::CodeletLibrary& library, const Problem& p, bo
   setGradient(step, p, states, learns);
   for (Alone* vertex : {&scan, &step}) {
     if (p.kind.second) vertex->state("raises", p.kind.raises);
+    if (!p.kind.second && !learns) vertex->state("starts", vertex == &scan);
+  }
+  if (!p.kind.second && !learns) {  // what it starts from is not what is there
+    for (const char* sum : {"g_v", "g_bias"}) scan.edge(sum, std::vector<float>(kBatch * p.n, 5.0f));
   }
   scan.edge("g_spikes", g_spikes).edge("g_current", std::vector<float>(p.current.size(), 3.0f)).run(p.n % 4 == 0);
   step.edge("g_current", std::vector<float>(kBatch * p.n)).state("num_steps", 1U);
@@ -108,12 +112,13 @@ void testReadout(const ipu_model::CodeletLibrary& library, unsigned n) {
         .edge("lengths", kLengths)
         .edge("g_output", g_output)
         .edge("g_v", zero)
-        .edge("g_bias", zero);
+        .edge("g_bias", std::vector<float>(kBatch * n, 5.0f))
+        .state("starts", !learns);
     backward.edge("g_current", p.current).state("num_steps", kSteps).state("batch", kBatch).state("neurons", n);
     if (learns) backward.edge("membranes", v).edge("g_decay", zero).edge("g_gain", zero);
     backward.run();
     const auto g_current = backward.get<float>("g_current");
-    std::vector<float> g_v(kBatch * n), g_decay = g_v, g_gain = g_v;
+    std::vector<float> g_v(kBatch * n), g_decay = g_v, g_gain = g_v, g_bias(kBatch * n, learns ? 5.0f : 0.0f);
     for (unsigned i = 0; i < kBatch * n; ++i) {
       const unsigned b = i / n, j = i % n;
       for (unsigned t = kSteps; t-- > 0;) {
@@ -122,11 +127,13 @@ void testReadout(const ipu_model::CodeletLibrary& library, unsigned n) {
         const float g = g_v[i] + g_output[at], before = v[(t * kBatch + b) * n + j],
                     after = v[((t + 1) * kBatch + b) * n + j];
         CHECK_EQUAL(g_current[at], inside ? 0.25f * g : 0.0f);
+        g_bias[i] += g_current[at];
         g_v[i] = inside ? 0.5f * g : g;
         if (inside) g_decay[i] += g * before, g_gain[i] += g * (after - 0.5f * before) / 0.25f;
       }
     }
     CHECK(backward.get<float>("g_v") == g_v);
+    CHECK(backward.get<float>("g_bias") == g_bias);
     if (learns) CHECK(backward.get<float>("g_decay") == g_decay);
     if (learns) CHECK(backward.get<float>("g_gain") == g_gain);
   }
@@ -135,7 +142,7 @@ void testReadout(const ipu_model::CodeletLibrary& library, unsigned n) {
 // Workers share the pairs of one sample: six take as long as one.
 void testCost(const ipu_model::CodeletLibrary& library) {
   const auto cyclesOf = [&](unsigned n) {
-    Alone vertex(library, "snnjax::LifScan<false>");
+    Alone vertex(library, "snnjax::LifScan<false,true>");
     for (const char* name : {"bias", "decay", "gain", "threshold", "second_threshold"}) {
       vertex.edge(name, std::vector<float>(n));
     }

@@ -71,7 +71,7 @@ inline void setOffered(Alone& vertex, const Problem& p, unsigned rows) {
 }
 
 inline States scanned(const ipu_model::CodeletLibrary& library, const Problem& p) {
-  Alone vertex(library, "snnjax::LifScan<" + p.instance() + ">");
+  Alone vertex(library, "snnjax::LifScan<" + p.instance() + ",true>");
   p.setCommon(vertex, {"bias", "decay", "gain", "threshold"});
   vertex.edge("current", p.current).edge("membranes", p.history()).edge("counts", std::vector<float>(kBatch * p.n));
   setOffered(vertex.state("keep_history", true), p, kBatch * kSteps);

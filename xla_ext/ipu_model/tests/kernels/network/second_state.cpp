@@ -124,7 +124,7 @@ void testForward(const ipu_model::CodeletLibrary& library, unsigned n, Switches 
   const Problem p(n, switches, draw);
   const auto current = draw.row(kBatch * n);
   for (const bool keep : {false, true}) {
-    Alone vertex(library, "snnjax::LifScan<true>");
+    Alone vertex(library, "snnjax::LifScan<true,true>");
     checkForward(vertex.edge("current", current), p, current, keep);
   }
 }
@@ -315,7 +315,7 @@ void testCosts(const ipu_model::CodeletLibrary& library) {
   const auto costs = [&](unsigned n, bool raises) {
     Draw draw(n);
     const Problem p(n, {0, 0, true, raises}, draw);
-    Alone vertex(library, "snnjax::LifScan<true>");
+    Alone vertex(library, "snnjax::LifScan<true,true>");
     connectForward(vertex.edge("current", std::vector<float>(kBatch * n)), p, true);
     return vertex.run().cycles();
   };

@@ -20,7 +20,7 @@ struct Problem {
 
   void set(Alone& vertex, bool valued) const {
     vertex.edge("lists", lists).state("rows", kRows).state("stride", kStride).state("capacity", kCapacity);
-    vertex.state("num_inputs", kInputs).state("neurons", n);
+    vertex.state("neurons", n);
     if (valued) vertex.edge("values", values);
   }
   // Calls body(row, k, id, value) for the spikes that name an input.
@@ -45,6 +45,11 @@ std::string ofValued(bool valued) { return valued ? "true>" : "false>"; }
 template <typename W>
 void testCurrent(const ipu_model::CodeletLibrary& library, const std::string& w, unsigned n, bool valued) {
   Problem problem(n);
+  for (auto& entry : problem.lists) entry = std::min<unsigned short>(entry, kInputs - 1);  // as a codelet made them
+  for (unsigned row = 0; row < kRows; ++row) {
+    auto& spikes = problem.lists[row * kStride];
+    spikes = std::min<unsigned short>(spikes, kCapacity);
+  }
   const auto weights = withZeroRow(problem.draw.row<W>(kInputs * n), n);
   Alone vertex(library, "snnjax::RowsCurrent<" + w + ",unsigned short," + ofValued(valued));
   problem.set(vertex, valued);
@@ -60,7 +65,7 @@ void testDots(const ipu_model::CodeletLibrary& library, unsigned n) {
   Problem problem(n);
   const auto weights = withZeroRow(problem.draw.row<half>(kInputs * n), n);
   Alone vertex(library, "snnjax::RowsDots<half,unsigned short>");
-  problem.set(vertex, false);
+  problem.set(vertex.state("num_inputs", kInputs), false);
   vertex.edge("weights", weights).edge("g_current", problem.g);
   vertex.edge("dots", std::vector<float>(kRows * kCapacity, 3.0f)).run();
   std::vector<float> expected(kRows * kCapacity, 3.0f);
@@ -91,7 +96,7 @@ void testDense(const ipu_model::CodeletLibrary& library, bool valued) {
 void testGradient(const ipu_model::CodeletLibrary& library, unsigned n, bool valued) {
   Problem problem(n);
   Alone vertex(library, "snnjax::RowsGradient<unsigned short," + ofValued(valued));
-  problem.set(vertex, valued);
+  problem.set(vertex.state("num_inputs", kInputs), valued);
   vertex.edge("g_current", problem.g).edge("g_weights", std::vector<float>((kInputs + 1) * n, 7.0f)).run(n % 4 == 0);
   std::vector<float> expected((kInputs + 1) * n, 7.0f);
   problem.forEachSpike(valued, [&](unsigned row, unsigned, unsigned id, float value) {
@@ -108,7 +113,7 @@ void testDisorder(const ipu_model::CodeletLibrary& library) {
     Problem problem(n);
     for (auto& entry : problem.lists) entry = static_cast<unsigned short>(problem.draw.bits() >> 16);
     Alone vertex(library, "snnjax::RowsGradient<unsigned short,false>");
-    problem.set(vertex, false);
+    problem.set(vertex.state("num_inputs", kInputs), false);
     vertex.edge("g_current", problem.g).edge("g_weights", std::vector<float>((kInputs + 1) * n)).run();
     vertex.untraced<float>("g_weights");
   }

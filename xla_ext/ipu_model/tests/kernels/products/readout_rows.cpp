@@ -23,7 +23,7 @@ std::vector<unsigned> drawnMasks(Draw& draw, unsigned neurons) {
 
 template <typename W>
 void testGradient(const ipu_model::CodeletLibrary& library, const std::string& w, unsigned neurons, unsigned readable,
-                  unsigned parts, unsigned columns) {
+                  unsigned parts, unsigned columns, bool starts) {
   Draw draw(neurons + parts);
   const auto masks = drawnMasks(draw, neurons);
   const auto weights = draw.row<W>(parts * readable * columns);
@@ -32,10 +32,12 @@ void testGradient(const ipu_model::CodeletLibrary& library, const std::string& w
   Alone vertex(library, "snnjax::ReadoutGradient<" + w + ">");
   vertex.edge("masks", masks).edge("weights", weights).edge("g_current", g);
   vertex.edge("g_spikes", std::vector<float>(kRows * neurons, 5.0f));
-  vertex.edge("g_weights", std::vector<float>(snnjax::kShares * matrix, 1.0f)).state("rows", kRows);
+  vertex.edge("g_weights", std::vector<float>(snnjax::kShares * matrix, 1.0f))
+      .state("rows", kRows)
+      .state("starts", starts);
   vertex.state("neurons", neurons).state("readable", readable).state("parts", parts).state("columns", columns);
   vertex.run(neurons % 4 == 0);
-  std::vector<float> g_spikes(kRows * neurons), g_weights(matrix, static_cast<float>(snnjax::kShares));
+  std::vector<float> g_spikes(kRows * neurons), g_weights(matrix, starts ? 0.0f : static_cast<float>(snnjax::kShares));
   for (unsigned row = 0; row < kRows; ++row) {
     for (unsigned j = 0; j < readable; ++j) {
       const unsigned mask = masks[j / 16 * kRows + row];
@@ -60,15 +62,16 @@ void testGradient(const ipu_model::CodeletLibrary& library, const std::string& w
 using namespace snnjax::cycles;
 static_assert(readoutDot(5, 2, 4, false) == 5 * (3 + 2) + 4 && readoutDot(1, 10, 4, false) == 3 + 5 * 3 + 4);
 static_assert(readoutDot(5, 2, 2, false) == 5 * (3 + 3) + 4);
-static_assert(readoutDot(5, 2, 4, true) == 5 * (4 + 4) + 4);  // a pointer, a load and a store more
+static_assert(readoutDot(5, 2, 4, true) == 5 * (3 + 4) + 4);  // a load and a store more
+static_assert(readoutDot(5, 2, 2, true) == 5 * (4 + 5) + 4);  // a pointer besides
 
 }  // namespace
 
 int main(int argc, char** argv) {
   return kernels::runForms(argc, argv, [](const ipu_model::CodeletLibrary& library) {
-    testGradient<float>(library, "float", 6, 6, 5, 2);
-    testGradient<float>(library, "float", 12, 7, 1, 10);
-    testGradient<float>(library, "float", 34, 33, 2, 3);
-    testGradient<half>(library, "half", 4, 3, 3, 4);
+    testGradient<float>(library, "float", 6, 6, 5, 2, true);
+    testGradient<float>(library, "float", 12, 7, 1, 10, false);
+    testGradient<float>(library, "float", 34, 33, 2, 3, true);
+    testGradient<half>(library, "half", 4, 3, 3, 4, false);
   });
 }
