@@ -18,6 +18,9 @@ from snnjax.neurons import Neuron
 
 # Float32 holds sums of integers exactly, in any order, below this.
 _EXACT = 2**24
+# A convolution may be computed in blocks of 2 x 2 outputs (Winograd): in quarters, and for counts of spikes with sums
+# on the way of up to 4/3 of the largest that may result.
+_EXACT_CONVOLUTION = _EXACT // 4 * 3 // 4
 
 
 def check_layers(op: str, layers: tuple[ChainLayer, ...], chip: FixedPoint, *, train: bool) -> None:
@@ -133,10 +136,13 @@ def _check_sizes(op: str, layers: tuple[ChainLayer, ...], chip: FixedPoint) -> N
             )
     for place, layer in enumerate(layers):
         most = chip.max_input if place == 0 else chip.max_spikes
-        sources = most * route_of(layer).fan_in(math.prod(layer.connection_shape))
+        route = route_of(layer)
+        sources = most * route.fan_in(math.prod(layer.connection_shape))
         sources += widths[place] * chip.max_spikes if layer.returning else 0
-        if sources << (chip.weight_bits - 1 + chip.weight_shift) >= _EXACT:
-            most = _EXACT >> (chip.weight_bits - 1 + chip.weight_shift)
+        most = _EXACT >> (chip.weight_bits - 1 + chip.weight_shift)
+        if route.convolution is not None:
+            most = min(most, _EXACT_CONVOLUTION >> (chip.weight_bits - 1))
+        if sources >= most:
             fail(
                 f"{op}: `network` must sum fewer than {most} spikes a step in `{layer.neuron.name}`, got up to "
                 f"{sources}. Use fewer inputs to the layer."

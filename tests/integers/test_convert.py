@@ -10,7 +10,7 @@ import pytest
 import snnjax
 from snnjax import blocks, fixed_point, losses, neurons, train
 from snnjax.data import Batch
-from snnjax.fixed_point import LAVA_LOIHI, XYLO, Membranes
+from snnjax.fixed_point import LAVA_LOIHI, SPECK, XYLO, Membranes
 from snnjax.fixed_point._derivative import train_layer
 from snnjax.fixed_point._network import LayerState
 from snnjax.fixed_point._quantise import quantised_layer
@@ -332,6 +332,11 @@ REFUSED = {
         chain(snnjax.layer(1, ZERO), inputs=2**16),
         LAVA_LOIHI,
         "sum fewer than 65536 spikes a step in `layer_0/neuron`, got up to 65536",
+    ),
+    "fan-in of a convolution": (  # of 8 bits, up to 15 spikes an input: 182 channels are the most
+        snnjax.network((4, 4, 183), [snnjax.layer(snnjax.conv2d(2, 3), neurons.integrate_and_fire())]),
+        SPECK,
+        "sum fewer than 24576 spikes a step in `layer_0/neuron`, got up to 24705",
     ),
     "branches": (
         chain(snnjax.layer(INPUTS, CURRENT), snnjax.residual([snnjax.layer(INPUTS, CURRENT)])),

@@ -3,6 +3,7 @@
 ``python -m tests.integers.test_speck FILE`` compares any file of `tests/golden/make_speck.py`.
 """
 
+import itertools
 import sys
 from pathlib import Path
 
@@ -14,6 +15,8 @@ import pytest
 import snnjax
 from snnjax import blocks, fixed_point, neurons
 from snnjax.fixed_point import SPECK
+from snnjax.fixed_point._route import Route, drive_of
+from snnjax.ops._convolution import Convolution
 from tests.integers.test_xylo import networks
 
 STORED = Path(__file__).parents[1] / "golden" / "speck.npz"
@@ -144,6 +147,22 @@ REFUSED = {
         "Use fewer channels, or pool more.",
     ),
 }
+
+
+def test_largest_sums_of_a_convolution_are_exact():
+    """At the most spikes that a convolution may sum, in the form for active images, which sums quarters on the way."""
+    channels, size = 176, 4
+    route = Route(convolution=Convolution.of("conv2d", (size, size, channels), 3, 32, padding=1))
+    rng = np.random.default_rng(0)
+    ends = rng.choice([-128, -127, 127], (9 * channels, 32)), np.full((9 * channels, 32), -128)
+    counts = rng.choice([0, 14, 15], (2, size, size, channels)), np.full((2, size, size, channels), 15)
+    for weights, spikes in itertools.product(ends, counts):
+        padded = np.pad(spikes, ((0, 0), (1, 1), (1, 1), (0, 0)))
+        seen = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(1, 2))  # [.., channels, 3, 3]
+        expected = np.moveaxis(seen, 3, 5).reshape(2, size, size, -1) @ weights
+        own, flat = jnp.asarray(weights[None], jnp.int8), jnp.asarray(spikes.reshape(2, -1), jnp.float32)
+        found = drive_of(own.reshape(1, 3, 3, channels, 32), 0, flat, route)
+        np.testing.assert_array_equal(found, expected.reshape(1, 2, -1))
 
 
 @pytest.mark.parametrize("name", REFUSED)
