@@ -152,7 +152,7 @@ REFUSED = {
 def test_largest_sums_of_a_convolution_are_exact():
     """At the most spikes that a convolution may sum, in the form for active images, which sums quarters on the way."""
     channels, size = 176, 4
-    route = Route(convolution=Convolution.of("conv2d", (size, size, channels), 3, 32, padding=1))
+    route = Route(convolution=Convolution.of("conv2d", (size, size, channels), (3, 3), 32, padding=1))
     rng = np.random.default_rng(0)
     ends = rng.choice([-128, -127, 127], (9 * channels, 32)), np.full((9 * channels, 32), -128)
     counts = rng.choice([0, 14, 15], (2, size, size, channels)), np.full((2, size, size, channels), 15)
