@@ -47,7 +47,6 @@ if _wire.path().exists():
         jax.devices()
     jax.config.update("jax_platforms", "cpu")
 
-quick.reuse_contexts()
 # Else the key of each program is computed, also where no cache is.
 jax.config.update("jax_enable_compilation_cache", False)
 jax.config.update("jax_numpy_dtype_promotion", "strict")

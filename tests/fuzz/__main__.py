@@ -24,7 +24,6 @@ import hypothesis
 from snnjax import _targets
 from tests.fuzz import files, handlers, ops, plans
 
-quick.reuse_contexts()
 Fuzz = ops.Fuzz | handlers.Fuzz | files.Fuzz | plans.Fuzz
 PARTS: dict[str, type[Fuzz]] = {
     "ops": ops.Fuzz,
