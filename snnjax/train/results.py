@@ -95,7 +95,8 @@ _NOTES = {
     "differ by some tenths of a point. Pixels are the currents of four steps; training images are shifted by "
     "up to four pixels and mirrored. A tenth of the 50,000 training images is for validation. Surrogate, "
     "learning rate and second threshold were chosen on 1,000 of that tenth, with 7,680 training images and "
-    "two epochs.",
+    "two epochs. A first run, of 22 epochs, reached 83.1 % of the test images; this is the second one. It was "
+    "interrupted; an epoch took just under 4 minutes of CPU time on two busy cores, 2.5 hours in all.",
     "speech": "3,000 real words of six people (FSDD). The usual test data are the first five recordings of each "
     "digit and person, 300 words. Each fold tests on a person who is not in the training data, and fold n has"
     " seed n. The inner ear was chosen with a linear classifier on the words with index 10 to 17; neurons and"
