@@ -16,6 +16,7 @@ PHASES = {
         *("ConvolutionColumns::add", "ConvolutionColumns::addDense", "addTaps"),
         *("writeVectors", "finishStream", "SynapticShares::*", "ArrivingPairs::*"),
         *("sendPairs", "sendDelayed", "ShareColumns::*", "SampleColumns::*"),
+        *("addIntegers", "addWhole"),
     ),
     "cotangents sent back densely": (
         *(
@@ -67,6 +68,7 @@ PHASES = {
         "stepRow",
         "affine",
         "stepSynaptic",
+        "stepIntegers",
         "addPoisson",
         "addNoise",
     ),
