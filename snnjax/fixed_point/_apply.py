@@ -48,7 +48,7 @@ def run(
     """Run a network in the integers of its chip, bit for bit.
 
     States are int32, and so are sums of weights in the CPU's kernel of a layer; elsewhere and behind convolutions sums
-    are float32, exact below 2^24, which `convert` ensures. Where currents saturate after each source, sources are taken
+    are float32, exact in bounds that `convert` ensures. Where currents saturate after each source, sources are taken
     in order if a current could reach a bound on the way.
 
     Args:

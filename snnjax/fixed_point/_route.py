@@ -66,7 +66,7 @@ def pooled_on(route: Route, spikes: Array) -> Array:
 def drive_of(
     weights: Array, shift: ArrayLike, spikes: Array, route: Route = DENSE
 ) -> Float[Array, "*axes synapses batch neurons"]:
-    """The sums of the weights of all spikes, float32 that holds integers: exact below 2^24, in any order."""
+    """The sums of the weights of all spikes, float32 that holds integers: exact within the bounds of `_refuse`."""
     spikes = pooled_on(route, spikes)
     if route.convolution is not None:
         options = route.convolution.options
