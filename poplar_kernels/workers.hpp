@@ -79,17 +79,16 @@ constexpr unsigned rowsPerUnit(unsigned width) {
 
 // Calls body(k, row) for each entry of numbers[count] that names a row of `own`, in their order; the number of the
 // table's first row is `first_row`.
-template <class Numbers, class Body>
-inline void forEachOwnRow(const Numbers& numbers, unsigned count, unsigned first_row, Range own, Body&& body) {
+template <class Body>
+inline void forEachOwnRow(const unsigned* numbers, unsigned count, unsigned first_row, Range own, Body&& body) {
   for (unsigned k = 0; k < count; ++k) {
-    const unsigned row = static_cast<unsigned>(numbers[k]) - first_row;
+    const unsigned row = numbers[k] - first_row;
     if (row - own.first < own.last - own.first) body(k, row);  // below the share it wraps around: also larger
   }
 }
 
 // How often body is called.
-template <class Numbers>
-inline unsigned countOwnRows(const Numbers& numbers, unsigned count, unsigned first_row, Range own) {
+inline unsigned countOwnRows(const unsigned* numbers, unsigned count, unsigned first_row, Range own) {
   unsigned found = 0;
   forEachOwnRow(numbers, count, first_row, own, [&](unsigned, unsigned) { ++found; });
   return found;

@@ -1,5 +1,7 @@
 // Capped lists from the candidates of their rows, which six workers have listed: first who stays where there are too
 // many, by the fair rule, then the list. The result does not depend on how a row is divided.
+#include "join_candidates_cycles.hpp"
+
 #include "../fields.hpp"
 #include "candidates.hpp"
 #include "selection.hpp"
@@ -206,6 +208,45 @@ class SumDropped : public poplar::Vertex {
     return true;
   }
 };
+
+template <class Id>
+std::uint64_t workerCycles(const CutCandidates<Id>& vertex, unsigned worker) {
+  using namespace cycles;
+  Slots slots = entry(9, false);
+  for (unsigned row = 0; row < vertex.rows; ++row) {
+    const Counts found = vertex.parts().count(row), stay = found.cappedTo(vertex.capacity);
+    const auto kind = [&](bool spikes, unsigned all, unsigned staying) -> Slots {
+      if (staying == 0 || staying == all) return 0;
+      const Cut cut = vertex.cutOf(row, spikes, all, staying);
+      return searchLists({all, cut.counts, cut.walks, cut.tie_passes, cut.ties, all <= vertex.kMostGathered}) +
+             vertex.parts().of(row, worker).count(spikes) * kCompared;
+    };
+    slots += kShares * kPart + kKinds + (worker == 0 ? kCuts : 0) + kind(true, found.spikes, stay.spikes) +
+             kind(false, found.near, stay.near);
+  }
+  return slots;
+}
+
+template <class Id>
+std::uint64_t workerCycles(const JoinCandidates<Id>& vertex, unsigned worker) {
+  using namespace cycles;
+  Slots slots = entry(8, false);
+  for (unsigned row = 0; row < vertex.rows; ++row) {
+    unsigned listed = 0;
+    for (unsigned run = 0; run < vertex.kRuns; ++run) listed += vertex.countOf(row, run);
+    const unsigned words = (vertex.stride - kListHeader) / kPerWord<Id>,
+                   used = (listed + kPerWord<Id> - 1) / kPerWord<Id>;
+    const Range pads = quickShareOf(words - smaller(words, used), worker);
+    slots += joinRow(vertex.countOf(row, worker) + vertex.countOf(row, kShares + worker), pads.last - pads.first) +
+             (worker == 0 ? header(sizeof(Id)) : 0);
+  }
+  return slots;
+}
+
+// A number's load, sum and branch.
+std::uint64_t workerCycles(const SumDropped& vertex, unsigned) {
+  return cycles::kCall + 3 + 2 + cycles::Slots{3} * vertex.count;
+}
 
 template class CutCandidates<unsigned short>;
 template class CutCandidates<int>;

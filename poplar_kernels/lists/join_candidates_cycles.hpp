@@ -2,21 +2,11 @@
 // passes that the search for the last of them takes.
 #pragma once
 
-#include <concepts>
-
 #include "../issue_slots.hpp"
 #include "candidates.hpp"
 #include "selection.hpp"
 
-namespace snnjax {
-
-template <class Id>
-class CutCandidates;
-template <class Id>
-class JoinCandidates;
-class SumDropped;
-
-namespace cycles {
+namespace snnjax::cycles {
 
 // One at the bound of a cut: two products and five other steps of the hash, its comparison with the branch, the
 // count 3.
@@ -65,45 +55,4 @@ constexpr Slots header(unsigned id_bytes) {
   return 5 + (kShares - 1) * 2 + (id_bytes < 4 ? kListHeader / 2 * 3 : kListHeader);
 }
 
-}  // namespace cycles
-
-template <class Id>
-std::uint64_t workerCycles(const CutCandidates<Id>& vertex, unsigned worker) {
-  using namespace cycles;
-  Slots slots = entry(9, false);
-  for (unsigned row = 0; row < vertex.rows; ++row) {
-    const Counts found = vertex.parts().count(row), stay = found.cappedTo(vertex.capacity);
-    const auto kind = [&](bool spikes, unsigned all, unsigned staying) -> Slots {
-      if (staying == 0 || staying == all) return 0;
-      const Cut cut = vertex.cutOf(row, spikes, all, staying);
-      return searchLists({all, cut.counts, cut.walks, cut.tie_passes, cut.ties, all <= vertex.kMostGathered}) +
-             vertex.parts().of(row, worker).count(spikes) * kCompared;
-    };
-    slots += kShares * kPart + kKinds + (worker == 0 ? kCuts : 0) + kind(true, found.spikes, stay.spikes) +
-             kind(false, found.near, stay.near);
-  }
-  return slots;
-}
-
-template <class Id>
-std::uint64_t workerCycles(const JoinCandidates<Id>& vertex, unsigned worker) {
-  using namespace cycles;
-  Slots slots = entry(8, false);
-  for (unsigned row = 0; row < vertex.rows; ++row) {
-    unsigned listed = 0;
-    for (unsigned run = 0; run < vertex.kRuns; ++run) listed += vertex.countOf(row, run);
-    const unsigned words = (vertex.stride - kListHeader) / kPerWord<Id>,
-                   used = (listed + kPerWord<Id> - 1) / kPerWord<Id>;
-    const Range pads = quickShareOf(words - smaller(words, used), worker);
-    slots += joinRow(vertex.countOf(row, worker) + vertex.countOf(row, kShares + worker), pads.last - pads.first) +
-             (worker == 0 ? header(sizeof(Id)) : 0);
-  }
-  return slots;
-}
-
-// A number's load, sum and branch.
-std::uint64_t workerCycles(const std::same_as<SumDropped> auto& vertex, unsigned) {
-  return cycles::kCall + 3 + 2 + cycles::Slots{3} * vertex.count;
-}
-
-}  // namespace snnjax
+}  // namespace snnjax::cycles

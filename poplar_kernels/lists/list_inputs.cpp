@@ -1,5 +1,7 @@
 // lif_network: dense inputs on their way to the neurons. Their home lists the nonzero ones, so that the cost of sums
 // and weight gradients grows with these alone.
+#include "list_inputs_cycles.hpp"
+
 #include "../fields.hpp"
 #include "../numbers.hpp"
 #include "lists.hpp"
@@ -7,22 +9,22 @@
 namespace snnjax {
 
 // The inputs of a block that are not 0, and their values. Workers share rows.
-template <class Id>
 class ListInputs : public poplar::MultiVertex {
  public:
-  In<float> history;  // [num_blocks, rows, num_inputs]
-  Out<Id> lists;      // [rows, stride], records (lists.hpp), ids ascending; the rest is not touched
-  Out<float> values;  // [rows, num_inputs], of the listed inputs, in their order
+  In<float> history;          // [num_blocks, rows, num_inputs]
+  Out<unsigned short> lists;  // [rows, stride], records (lists.hpp), ids ascending; the rest is not touched
+  Out<float> values;          // [rows, num_inputs], of the listed inputs, in their order
   poplar::Input<unsigned> block;
   unsigned num_blocks, rows, stride, num_inputs;
 
   bool compute(unsigned worker) {
     if (*block >= num_blocks) return true;
     for (unsigned b = worker; b < rows; b += numWorkers()) {
-      Id* const record = &lists[b * stride];
+      unsigned short* const record = &lists[b * stride];
       const unsigned count =
           list(&history[(*block * rows + b) * num_inputs], record + kListHeader, &values[b * num_inputs]);
-      for (unsigned i = 0; i < kStarts; ++i) record[i] = static_cast<Id>(count);  // kept, listed, true spikes
+      for (unsigned i = 0; i < kStarts; ++i)
+        record[i] = static_cast<unsigned short>(count);  // kept, listed, true spikes
       writeStarts(record, record + kListHeader, count, num_inputs);
     }
     return true;
@@ -30,11 +32,11 @@ class ListInputs : public poplar::MultiVertex {
 
  private:
   // Returns how many there are. Most pairs are skipped in one test.
-  unsigned list(const float* row, Id* ids, float* kept) const {
+  unsigned list(const float* row, unsigned short* ids, float* kept) const {
     unsigned count = 0, i = 0;
     const auto offer = [&](unsigned id, float value) {
       if (value == 0.0f) return;
-      ids[count] = static_cast<Id>(id);
+      ids[count] = static_cast<unsigned short>(id);
       kept[count++] = value;
     };
 #if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
@@ -50,6 +52,13 @@ class ListInputs : public poplar::MultiVertex {
   }
 };
 
-template class ListInputs<unsigned short>;
+std::uint64_t workerCycles(const ListInputs& vertex, unsigned worker) {
+  cycles::Slots slots = cycles::entry(8, false) + 2;
+  for (unsigned b = worker; b < vertex.rows; b += vertex.numWorkers()) {
+    const List<unsigned short> list = {&vertex.lists[b * vertex.stride], vertex.num_inputs};
+    slots += cycles::listedRow(vertex.num_inputs, list.spikes(), sizeof(unsigned short));
+  }
+  return slots;
+}
 
 }  // namespace snnjax

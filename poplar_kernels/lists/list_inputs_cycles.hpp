@@ -4,12 +4,7 @@
 #include "listed_rows_cycles.hpp"
 #include "lists.hpp"
 
-namespace snnjax {
-
-template <class Id>
-class ListInputs;
-
-namespace cycles {
+namespace snnjax::cycles {
 
 // A row: pointers 6, three entries of its header and the starts of shares, the loop over rows 3. A pair of inputs, or
 // one of an odd number: load, comparison with the masks' way to an integer register 2, branch, loop. One that is not 0:
@@ -19,16 +14,4 @@ constexpr Slots listedRow(Slots num_inputs, Slots used, unsigned id_bytes) {
          used * (6 + store(id_bytes));
 }
 
-}  // namespace cycles
-
-template <class Id>
-std::uint64_t workerCycles(const ListInputs<Id>& vertex, unsigned worker) {
-  cycles::Slots slots = cycles::entry(8, false) + 2;
-  for (unsigned b = worker; b < vertex.rows; b += vertex.numWorkers()) {
-    const List<Id> list = {&vertex.lists[b * vertex.stride], vertex.num_inputs};
-    slots += cycles::listedRow(vertex.num_inputs, list.spikes(), sizeof(Id));
-  }
-  return slots;
-}
-
-}  // namespace snnjax
+}  // namespace snnjax::cycles

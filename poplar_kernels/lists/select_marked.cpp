@@ -1,5 +1,7 @@
 // From marks to the candidates of capped lists: neurons mark whom a list may name (conventions.hpp), so that a list's
 // home passes over all others, sixteen at a time.
+#include "select_marked_cycles.hpp"
+
 #include "../fields.hpp"
 #include "../numbers.hpp"
 #include "candidates.hpp"
@@ -52,12 +54,11 @@ class PackMarks : public poplar::MultiVertex {
 };
 
 // The candidates of rows at their home, from what tiles offer. Each worker lists its share of the neurons.
-template <class Id>
 class SelectMarked : public poplar::MultiVertex {
  public:
-  In<float> offered;     // [blocks, rows, stride], of PackMarks
-  Out<Id> lists;         // [rows, workers, listStride(slots)], of Part; the slots are those of a share
-  Out<float> membranes;  // [rows, workers, slots], of Part
+  In<float> offered;          // [blocks, rows, stride], of PackMarks
+  Out<unsigned short> lists;  // [rows, workers, listStride(slots)], of Part; the slots are those of a share
+  Out<float> membranes;       // [rows, workers, slots], of Part
   unsigned rows, neurons;
   unsigned blocks, columns, stride;  // the last block may hold more than `neurons`
   // A share of the neurons is so many whole blocks, and so many columns of one more.
@@ -65,7 +66,7 @@ class SelectMarked : public poplar::MultiVertex {
 
   bool compute(unsigned worker) {
     for (unsigned row = 0; row < rows; ++row) {
-      PartWriter<Id> part(&lists[0], &membranes[0], neuronsOfShare(neurons), row, worker);
+      PartWriter<unsigned short> part(&lists[0], &membranes[0], neuronsOfShare(neurons), row, worker);
       forEachWord(row, worker, [&](unsigned word, unsigned first, const float* v, Range own) {
         for (unsigned left = (word | word << kNeuronsOfMark) & kMarksOfSpikes; left != 0;) {
           const auto i = static_cast<unsigned>(__builtin_clz(left));
@@ -107,6 +108,33 @@ class SelectMarked : public poplar::MultiVertex {
   }
 };
 
-template class SelectMarked<unsigned short>;
+std::uint64_t workerCycles(const PackMarks& vertex, unsigned worker) {
+  using namespace cycles;
+  const unsigned rows = vertex.rows > worker ? (vertex.rows - worker - 1) / vertex.numWorkers() + 1 : 0;
+  return entry(5, false) + 6 + rows * packedRow((vertex.neurons + 1) / 2);
+}
+
+std::uint64_t workerCycles(const SelectMarked& vertex, unsigned worker) {
+  using namespace cycles;
+  const Range own = neuronsOfWorker(vertex.neurons, worker);
+  const unsigned before = worker * vertex.share_columns, columns = vertex.columns;
+  const Slots blocks = vertex.ownBlocks(worker * vertex.share_blocks + before / columns, before % columns);
+  Slots slots = entry(10, false);
+  for (unsigned row = 0; row < vertex.rows; ++row) {
+    Slots found = 0, words = 0, passed = 0;
+    vertex.forEachWord(row, worker, [&](unsigned word, unsigned first, const float*, Range) {
+      ++words;
+      const unsigned marked = (word | word << kNeuronsOfMark) & kMarksOfSpikes;
+      passed += static_cast<Slots>(std::popcount(marked));
+      for (unsigned i = 0; i < kNeuronsOfMark; ++i) {
+        const bool is_own = first + i - own.first < own.last - own.first;
+        found += is_own && (marked & kFirstMark >> i) != 0 ? 1 : 0;
+      }
+    });
+    slots += kFirstBlock + before / columns * kNextBlock + blocksOfRow(blocks, columns) + words * kMarkedWord +
+             passed * kMarkedCandidate + partOf(found, sizeof(unsigned short));
+  }
+  return slots;
+}
 
 }  // namespace snnjax

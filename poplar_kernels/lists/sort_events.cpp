@@ -1,4 +1,6 @@
 // A user's events in the form that the network's codelets read, and, on the way back, the gradients of their values.
+#include "sort_events_cycles.hpp"
+
 #include "../fields.hpp"
 #include "lists.hpp"
 
@@ -121,6 +123,35 @@ class UnsortEvents : public poplar::MultiVertex {
     return true;
   }
 };
+
+template <class Source, bool valued>
+std::uint64_t workerCycles(const SortEvents<Source, valued>& vertex, unsigned worker) {
+  using namespace cycles;
+  const bool is_shared = vertex.rows < vertex.numWorkers();
+  Slots slots = entry(valued ? 9 : 6, false);
+  for (unsigned row = is_shared ? 0 : worker; row < vertex.rows; row += is_shared ? 1 : vertex.numWorkers()) {
+    const List<unsigned short> list = {&vertex.lists[row * vertex.stride], vertex.capacity};
+    const unsigned kept = list.spikes(), listed = list.listed(), words = (listed + 1) / 2;
+    slots += isSorted(vertex.capacity, valued);
+    if (vertex.isSorted(row)) {
+      const Range own = is_shared ? quickShareOf(words, worker) : Range{0, words};
+      slots += numBelow(vertex.capacity) + copiedEvents(2 * (own.last - own.first), valued);
+      if (!is_shared || worker + 1 == vertex.numWorkers()) slots += eventsHeader(kept);
+    } else if (!is_shared || worker == 0) {
+      slots += sortedEvents(listed, vertex.capacity, movesOf(vertex, row, valued), valued) + eventsHeader(kept);
+    }
+  }
+  return slots;
+}
+
+std::uint64_t workerCycles(const UnsortEvents& vertex, unsigned worker) {
+  cycles::Slots slots = cycles::entry(7, false);
+  for (unsigned row = worker; row < vertex.rows; row += vertex.numWorkers()) {
+    const List<unsigned short> list = {&vertex.lists[row * vertex.stride], vertex.capacity};
+    slots += cycles::unsortedEvents(list.listed(), vertex.capacity);
+  }
+  return slots;
+}
 
 template class SortEvents<unsigned short, false>;
 template class SortEvents<unsigned short, true>;

@@ -2,20 +2,13 @@
 #pragma once
 
 #include <algorithm>
-#include <concepts>
 #include <utility>
 #include <vector>
 
 #include "listed_rows_cycles.hpp"
 #include "lists.hpp"
 
-namespace snnjax {
-
-template <class Source, bool valued>
-class SortEvents;
-class UnsortEvents;
-
-namespace cycles {
+namespace snnjax::cycles {
 
 // Whether a row is sorted: a slot's load, comparison and branch, loop; its value's load, range 2, comparison and
 // branch.
@@ -53,35 +46,4 @@ Slots movesOf(const V& vertex, unsigned row, bool valued) {
 // A zero by its store and branch; an entry: its slot, range 2, address 1, load, store, loop 2.
 constexpr Slots unsortedEvents(Slots listed, Slots capacity) { return 12 + capacity * 2 + kRecordHeader + listed * 8; }
 
-}  // namespace cycles
-
-template <class Source, bool valued>
-std::uint64_t workerCycles(const SortEvents<Source, valued>& vertex, unsigned worker) {
-  using namespace cycles;
-  const bool is_shared = vertex.rows < vertex.numWorkers();
-  Slots slots = entry(valued ? 9 : 6, false);
-  for (unsigned row = is_shared ? 0 : worker; row < vertex.rows; row += is_shared ? 1 : vertex.numWorkers()) {
-    const List<unsigned short> list = {&vertex.lists[row * vertex.stride], vertex.capacity};
-    const unsigned kept = list.spikes(), listed = list.listed(), words = (listed + 1) / 2;
-    slots += isSorted(vertex.capacity, valued);
-    if (vertex.isSorted(row)) {
-      const Range own = is_shared ? quickShareOf(words, worker) : Range{0, words};
-      slots += numBelow(vertex.capacity) + copiedEvents(2 * (own.last - own.first), valued);
-      if (!is_shared || worker + 1 == vertex.numWorkers()) slots += eventsHeader(kept);
-    } else if (!is_shared || worker == 0) {
-      slots += sortedEvents(listed, vertex.capacity, movesOf(vertex, row, valued), valued) + eventsHeader(kept);
-    }
-  }
-  return slots;
-}
-
-std::uint64_t workerCycles(const std::same_as<UnsortEvents> auto& vertex, unsigned worker) {
-  cycles::Slots slots = cycles::entry(7, false);
-  for (unsigned row = worker; row < vertex.rows; row += vertex.numWorkers()) {
-    const List<unsigned short> list = {&vertex.lists[row * vertex.stride], vertex.capacity};
-    slots += cycles::unsortedEvents(list.listed(), vertex.capacity);
-  }
-  return slots;
-}
-
-}  // namespace snnjax
+}  // namespace snnjax::cycles

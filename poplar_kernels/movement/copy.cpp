@@ -68,19 +68,19 @@ std::uint64_t workerCycles(const Transpose<T>& vertex, unsigned worker) {
 }
 
 // Every element type that a tensor may have.
-#define SNNJAX_COPY(T)    \
-  template class Fill<T>; \
-  template class Transpose<T>;
-SNNJAX_COPY(float)
-SNNJAX_COPY(half)
-SNNJAX_COPY(int)
-SNNJAX_COPY(unsigned)
-SNNJAX_COPY(short)
-SNNJAX_COPY(unsigned short)
-SNNJAX_COPY(char)
-SNNJAX_COPY(signed char)
-SNNJAX_COPY(unsigned char)
-SNNJAX_COPY(bool)
-#undef SNNJAX_COPY
+template class Fill<float>;
+template class Fill<half>;
+template class Fill<int>;
+template class Fill<unsigned>;
+template class Fill<short>;
+template class Fill<unsigned short>;
+template class Fill<char>;
+template class Fill<signed char>;
+template class Fill<unsigned char>;
+template class Fill<bool>;
+// Elements of any type, by their width.
+template class Transpose<unsigned>;
+template class Transpose<unsigned short>;
+template class Transpose<unsigned char>;
 
 }  // namespace snnjax

@@ -1,4 +1,4 @@
-// Rows of a table by index, and a window of rows.
+// Rows of a table by index, and a window of rows; elements of any type, by their width.
 #include "gather_cycles.hpp"
 
 #include <type_traits>
@@ -22,19 +22,19 @@ void takeRow(const Table& table, unsigned row, unsigned rows, T* to, unsigned wi
 
 // out[k] = table[ids[k] - first_row], zeros where there is no such row: each tile that holds part of a table looks up
 // its own rows, and their sum is the result. Workers share the ids.
-template <class T, class Id>
+template <class T>
 class Gather : public poplar::MultiVertex {
  public:
-  In<T> table;  // [rows, width]
-  In<Id> ids;   // [count]
-  Out<T> out;   // [count, width]
+  In<T> table;       // [rows, width]
+  In<unsigned> ids;  // [count]
+  Out<T> out;        // [count, width]
   unsigned rows, width, count;
   unsigned first_row;  // the number of the table's first row
 
   bool compute(unsigned worker) {
     const Range share = shareOf(count, worker, rowsPerUnit<T>(width));
     for (unsigned k = share.first; k < share.last; ++k) {
-      const unsigned row = static_cast<unsigned>(ids[k]) - first_row;  // below it wraps around: out of range too
+      const unsigned row = ids[k] - first_row;  // below it wraps around: out of range too
       takeRow(table, row, rows, &out[k * width], width);
     }
     return true;
@@ -94,8 +94,8 @@ class DynamicSlice : public poplar::MultiVertex {
   }
 };
 
-template <class T, class Id>
-std::uint64_t workerCycles(const Gather<T, Id>& vertex, unsigned worker) {
+template <class T>
+std::uint64_t workerCycles(const Gather<T>& vertex, unsigned worker) {
   const Range share = shareOf(vertex.count, worker, rowsPerUnit<T>(vertex.width));
   return cycles::gatherRows(share.last - share.first, vertex.width, sizeof(T));
 }
@@ -112,28 +112,14 @@ std::uint64_t workerCycles(const DynamicSlice<T>& vertex, unsigned worker) {
   return cycles::sliceRows(share.last - share.first, vertex.width, sizeof(T));
 }
 
-#define SNNJAX_GATHER(T)                    \
-  template class Gather<T, int>;            \
-  template class Gather<T, unsigned>;       \
-  template class Gather<T, unsigned short>; \
+#define SNNJAX_GATHER(T)                \
+  template class Gather<T>;             \
+  template class GatherAt<T, int>;      \
+  template class GatherAt<T, unsigned>; \
   template class DynamicSlice<T>;
-#define SNNJAX_GATHER_AT(T)        \
-  template class GatherAt<T, int>; \
-  template class GatherAt<T, unsigned>;
-SNNJAX_GATHER_AT(unsigned)
-SNNJAX_GATHER_AT(unsigned short)
-SNNJAX_GATHER_AT(unsigned char)
-#undef SNNJAX_GATHER_AT
-SNNJAX_GATHER(float)
-SNNJAX_GATHER(half)
-SNNJAX_GATHER(int)
 SNNJAX_GATHER(unsigned)
-SNNJAX_GATHER(short)
 SNNJAX_GATHER(unsigned short)
-SNNJAX_GATHER(signed char)
 SNNJAX_GATHER(unsigned char)
-SNNJAX_GATHER(char)
-SNNJAX_GATHER(bool)
 #undef SNNJAX_GATHER
 
 }  // namespace snnjax

@@ -1,4 +1,4 @@
-// New values for table rows by index.
+// New values for table rows by index; elements of any type, by their width.
 //
 // Every worker goes through all ids and takes those of its own rows, in their order: so of several new values for one
 // row the last wins, for any number of workers.
@@ -11,44 +11,32 @@
 namespace snnjax {
 
 // table[ids[k] - first_row] = values[k] where there is such a row.
-template <class T, class Id>
+template <class T>
 class ScatterRows : public poplar::MultiVertex {
  public:
-  InOut<T> table;  // [rows, width]
-  In<Id> ids;      // [count]
-  In<T> values;    // [count, width]
+  InOut<T> table;    // [rows, width]
+  In<unsigned> ids;  // [count]
+  In<T> values;      // [count, width]
   unsigned rows, width, count;
   unsigned first_row;  // the number of the table's first row
 
   bool compute(unsigned worker) {
     const Range own = shareOf(rows, worker, rowsPerUnit<T>(width));
-    forEachOwnRow(ids, count, first_row, own,
+    forEachOwnRow(&ids[0], count, first_row, own,
                   [&](unsigned k, unsigned row) { copyRows(&table[row * width], &values[k * width], width, width); });
     return true;
   }
 };
 
-template <class T, class Id>
-std::uint64_t workerCycles(const ScatterRows<T, Id>& vertex, unsigned worker) {
+template <class T>
+std::uint64_t workerCycles(const ScatterRows<T>& vertex, unsigned worker) {
   const Range own = shareOf(vertex.rows, worker, rowsPerUnit<T>(vertex.width));
-  const unsigned found = countOwnRows(vertex.ids, vertex.count, vertex.first_row, own);
+  const unsigned found = countOwnRows(&vertex.ids[0], vertex.count, vertex.first_row, own);
   return cycles::scatterRows(vertex.count, found, vertex.width, sizeof(T));
 }
 
-#define SNNJAX_SCATTER(T)                  \
-  template class ScatterRows<T, int>;      \
-  template class ScatterRows<T, unsigned>; \
-  template class ScatterRows<T, unsigned short>;
-SNNJAX_SCATTER(float)
-SNNJAX_SCATTER(half)
-SNNJAX_SCATTER(int)
-SNNJAX_SCATTER(unsigned)
-SNNJAX_SCATTER(short)
-SNNJAX_SCATTER(unsigned short)
-SNNJAX_SCATTER(signed char)
-SNNJAX_SCATTER(unsigned char)
-SNNJAX_SCATTER(char)
-SNNJAX_SCATTER(bool)
-#undef SNNJAX_SCATTER
+template class ScatterRows<unsigned>;
+template class ScatterRows<unsigned short>;
+template class ScatterRows<unsigned char>;
 
 }  // namespace snnjax

@@ -20,7 +20,7 @@ class ScatterWith : public poplar::MultiVertex {
 
   bool compute(unsigned worker) {
     const Range own = shareOf(rows, worker, rowsPerUnit<T>(width));
-    forEachOwnRow(numbers, count, first_row, own, [&](unsigned k, unsigned row) {
+    forEachOwnRow(&numbers[0], count, first_row, own, [&](unsigned k, unsigned row) {
       for (unsigned i = 0; i < width; ++i) {
         T& element = table[row * width + i];
         element = static_cast<T>(Op::of(static_cast<A>(element), static_cast<A>(values[k * width + i])));
@@ -36,7 +36,7 @@ class ScatterWith : public poplar::MultiVertex {
 template <class Op, class T>
 std::uint64_t workerCycles(const ScatterWith<Op, T>& vertex, unsigned worker) {
   const Range own = shareOf(vertex.rows, worker, rowsPerUnit<T>(vertex.width));
-  const unsigned found = countOwnRows(vertex.numbers, vertex.count, vertex.first_row, own);
+  const unsigned found = countOwnRows(&vertex.numbers[0], vertex.count, vertex.first_row, own);
   return cycles::scatterWith(vertex.count, found, vertex.width, sizeof(T));
 }
 

@@ -4,14 +4,7 @@
 #include "lif_scan_cycles.hpp"
 #include "neuron_rows.hpp"
 
-namespace snnjax {
-
-template <bool has_second, bool learns>
-class LifGradientScan;
-template <bool learns>
-class LeakyGradientScan;
-
-namespace cycles {
+namespace snnjax::cycles {
 
 // What is the same for neurons of a layer.
 struct GradientSwitches {
@@ -103,34 +96,4 @@ Slots plainSteps(const V& vertex, unsigned b, unsigned j, unsigned lanes, unsign
          active * activeStep(vertex.surrogate, counted);
 }
 
-}  // namespace cycles
-
-template <bool has_second, bool learns>
-std::uint64_t workerCycles(const LifGradientScan<has_second, learns>& vertex, unsigned worker) {
-  using namespace cycles;
-  const GradientSwitches switches = switchesOf(vertex);
-  const Slots step = kScanStep + (learns ? constantsGradient(switches) : membraneGradient(switches)) +
-                     secondGradientOf(vertex) + (has_second && learns ? kSecondConstantsGradient : 0);
-  const Slots slots = entry((has_second ? 24 : 19) + (learns ? 4 : 0) + (has_second || learns ? 0 : 1), false);
-  return slots + unlikeNumbers(vertex, worker, [&](unsigned b, unsigned j, unsigned lanes) -> Slots {
-           const unsigned inside = stepsInside(vertex.lengths[b], *vertex.block * vertex.num_steps, vertex.num_steps);
-           const Slots around = kScanNumber + (vertex.num_steps - inside) * kPaddedStep;
-           if constexpr (has_second || learns) {
-             return around + inside * step;
-           } else {
-             return around + plainSteps(vertex, b, j, lanes, inside);
-           }
-         });
-}
-
-template <bool learns>
-std::uint64_t workerCycles(const LeakyGradientScan<learns>& vertex, unsigned worker) {
-  using namespace cycles;
-  const Slots step = kLeakyGradient + (learns ? kLeakyConstants : 0);
-  return entry(learns ? 15 : 12, false) + ownNumbers(vertex, worker, [&](unsigned b) {
-           const unsigned inside = stepsInside(vertex.lengths[b], *vertex.block * vertex.num_steps, vertex.num_steps);
-           return kScanNumber + kLeakyNumber + inside * step + (vertex.num_steps - inside) * kLeakyPadding;
-         });
-}
-
-}  // namespace snnjax
+}  // namespace snnjax::cycles

@@ -1,5 +1,7 @@
 // lif_network: what a state carries from call to call: the last spikes of a recurrent layer and their gradient, the
 // gradients of the first states. Each runs once, outside of the loops over time.
+#include "lif_network_state_cycles.hpp"
+
 #include "../fields.hpp"
 #include "../lists/lists.hpp"
 #include "membrane_gradient.hpp"
@@ -7,34 +9,32 @@
 namespace snnjax {
 
 // The records of all steps at a home, and the end of each sequence.
-template <class Id>
 struct LastRecord {
-  const Id* history;  // [num_steps, rows, stride]
+  const unsigned short* history;  // [num_steps, rows, stride]
   unsigned rows, stride, capacity, num_steps;
 
   // Of sequence `b`, which has `steps` > 0 steps.
-  List<Id> of(unsigned b, unsigned steps) const {
+  List<unsigned short> of(unsigned b, unsigned steps) const {
     return {history + ((smaller(steps, num_steps) - 1) * rows + b) * stride, capacity};
   }
 };
 
 // Dense rows of the listed spikes of each sequence's last step.
-template <class Id>
 class LastSpikes : public poplar::MultiVertex {
  public:
-  In<Id> list;           // [num_steps, rows, stride], records
-  In<unsigned> lengths;  // [rows], steps of each sequence
+  In<unsigned short> list;  // [num_steps, rows, stride], records
+  In<unsigned> lengths;     // [rows], steps of each sequence
   // [rows, num_neurons]; on entry the spikes before the first step, which stay those of a sequence without steps
   InOut<float> last;
   unsigned rows, stride, capacity, num_neurons, num_steps;
 
   bool compute(unsigned worker) {
-    const LastRecord<Id> records = {&list[0], rows, stride, capacity, num_steps};
+    const LastRecord records = {&list[0], rows, stride, capacity, num_steps};
     for (unsigned b = worker; b < rows; b += numWorkers()) {
       if (lengths[b] == 0) continue;
       float* const row = &last[b * num_neurons];
       for (unsigned j = 0; j < num_neurons; ++j) row[j] = 0.0f;
-      const List<Id> own = records.of(b, lengths[b]);
+      const List<unsigned short> own = records.of(b, lengths[b]);
       for (unsigned k = 0; k < own.spikes(); ++k) {
         const auto id = static_cast<unsigned>(own.ids()[k]);
         if (id < num_neurons) row[id] = 1.0f;
@@ -45,23 +45,22 @@ class LastSpikes : public poplar::MultiVertex {
 };
 
 // Where the gradient of the last spikes goes: to the neurons that the last step lists.
-template <class Id>
 class LastSpikesGradient : public poplar::MultiVertex {
  public:
-  In<Id> list;           // [num_steps, rows, stride], records
-  In<unsigned> lengths;  // [rows], steps of each sequence
+  In<unsigned short> list;  // [num_steps, rows, stride], records
+  In<unsigned> lengths;     // [rows], steps of each sequence
   // [rows, num_neurons], of the last spikes; what is left are those before the first step of sequences without steps
   InOut<float> g;
   Out<float> g_listed;  // [rows, num_neurons], 0 where not listed
   unsigned rows, stride, capacity, num_neurons, num_steps;
 
   bool compute(unsigned worker) {
-    const LastRecord<Id> records = {&list[0], rows, stride, capacity, num_steps};
+    const LastRecord records = {&list[0], rows, stride, capacity, num_steps};
     for (unsigned b = worker; b < rows; b += numWorkers()) {
       const unsigned first = b * num_neurons;
       for (unsigned i = first; i < first + num_neurons; ++i) g_listed[i] = 0.0f;
       if (lengths[b] == 0) continue;
-      const List<Id> own = records.of(b, lengths[b]);
+      const List<unsigned short> own = records.of(b, lengths[b]);
       for (unsigned k = 0; k < own.listed(); ++k) {
         const auto id = static_cast<unsigned>(own.ids()[k]);
         if (id < num_neurons) g_listed[first + id] = g[first + id];
@@ -166,11 +165,43 @@ class LifFirstGradient : public poplar::MultiVertex {
   }
 };
 
+std::uint64_t workerCycles(const LastSpikes& vertex, unsigned worker) {
+  const cycles::Slots dense = cycles::fill(vertex.num_neurons, sizeof(float));
+  return cycles::lastRecords(vertex, worker, 8, 0,
+                             [&](List<unsigned short> list) { return dense + list.spikes() * cycles::kLastSpike; });
+}
+
+std::uint64_t workerCycles(const LastSpikesGradient& vertex, unsigned worker) {
+  const cycles::Slots dense = cycles::fill(vertex.num_neurons, sizeof(float));
+  return cycles::lastRecords(vertex, worker, 9, dense, [&](List<unsigned short> list) {
+    return 2 * dense + list.listed() * cycles::kLastGradient;
+  });
+}
+
+template <bool has_second>
+std::uint64_t workerCycles(const LifLastGradient<has_second>& vertex, unsigned worker) {
+  using namespace cycles;
+  const Slots each = lastGradient(vertex.surrogate) + (has_second ? kLastSecondGradient : 0);
+  Slots slots = entry(has_second ? 13 : 9, false);
+  for (unsigned b = worker; b < vertex.batch; b += vertex.numWorkers()) {
+    slots += 6 + numbersOf(vertex.neurons) * each;
+  }
+  return slots;
+}
+
+template <bool has_second>
+std::uint64_t workerCycles(const LifFirstGradient<has_second>& vertex, unsigned worker) {
+  using namespace cycles;
+  const GradientSwitches switches = switchesOf(vertex);
+  const Slots each = firstGradient(switches) + (has_second ? firstSecondGradient(switches) : 0);
+  const unsigned workers = vertex.numWorkers();
+  const Slots own = worker < vertex.batch ? (vertex.batch - worker + workers - 1) / workers : 0;
+  return entry(has_second ? 18 : 12, false) + own * (8 + numbersOf(vertex.neurons) * each);
+}
+
 template class LifFirstGradient<false>;
 template class LifFirstGradient<true>;
 template class LifLastGradient<false>;
 template class LifLastGradient<true>;
-template class LastSpikes<unsigned short>;
-template class LastSpikesGradient<unsigned short>;
 
 }  // namespace snnjax

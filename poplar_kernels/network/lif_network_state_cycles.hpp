@@ -5,18 +5,7 @@
 #include "../lists/lists.hpp"
 #include "lif_gradient_scan_cycles.hpp"
 
-namespace snnjax {
-
-template <class Id>
-class LastSpikes;
-template <class Id>
-class LastSpikesGradient;
-template <bool has_second>
-class LifLastGradient;
-template <bool has_second>
-class LifFirstGradient;
-
-namespace cycles {
+namespace snnjax::cycles {
 
 // A sequence: pointers to its rows 6, its length with the test 3, the place of its last record 6, the loop 3.
 constexpr Slots kLastRecord = 18;
@@ -24,7 +13,7 @@ constexpr Slots kLastRecord = 18;
 constexpr Slots kLastSpike = 6, kLastGradient = 7;
 
 // The sequences of a worker: each(list) counts the work on the last record.
-template <class Id, class V, class Each>
+template <class V, class Each>
 Slots lastRecords(const V& vertex, unsigned worker, unsigned fields, Slots without_steps, Each&& each) {
   Slots slots = entry(fields, false);
   for (unsigned b = worker; b < vertex.rows; b += V::numWorkers()) {
@@ -34,7 +23,8 @@ Slots lastRecords(const V& vertex, unsigned worker, unsigned fields, Slots witho
       continue;
     }
     const unsigned t = smaller(vertex.lengths[b], vertex.num_steps) - 1;
-    slots += kRecordHeader + each(List<Id>{&vertex.list[(t * vertex.rows + b) * vertex.stride], vertex.capacity});
+    const unsigned short* const record = &vertex.list[(t * vertex.rows + b) * vertex.stride];
+    slots += kRecordHeader + each(List<unsigned short>{record, vertex.capacity});
   }
   return slots;
 }
@@ -53,41 +43,4 @@ constexpr Slots kLastSecondGradient = 4 + 2 + 2 + 2;
 constexpr Slots firstGradient(GradientSwitches s) { return 9 + throughReset(s.reset, s.detach_reset, s.surrogate); }
 constexpr Slots firstSecondGradient(GradientSwitches s) { return 3 + 4 + 2 + 1 + 3 + surrogate(s.surrogate) + 6; }
 
-}  // namespace cycles
-
-template <class Id>
-std::uint64_t workerCycles(const LastSpikes<Id>& vertex, unsigned worker) {
-  const cycles::Slots dense = cycles::fill(vertex.num_neurons, sizeof(float));
-  return cycles::lastRecords<Id>(vertex, worker, 8, 0,
-                                 [&](List<Id> list) { return dense + list.spikes() * cycles::kLastSpike; });
-}
-
-template <class Id>
-std::uint64_t workerCycles(const LastSpikesGradient<Id>& vertex, unsigned worker) {
-  const cycles::Slots dense = cycles::fill(vertex.num_neurons, sizeof(float));
-  return cycles::lastRecords<Id>(vertex, worker, 9, dense,
-                                 [&](List<Id> list) { return 2 * dense + list.listed() * cycles::kLastGradient; });
-}
-
-template <bool has_second>
-std::uint64_t workerCycles(const LifLastGradient<has_second>& vertex, unsigned worker) {
-  using namespace cycles;
-  const Slots each = lastGradient(vertex.surrogate) + (has_second ? kLastSecondGradient : 0);
-  Slots slots = entry(has_second ? 13 : 9, false);
-  for (unsigned b = worker; b < vertex.batch; b += vertex.numWorkers()) {
-    slots += 6 + numbersOf(vertex.neurons) * each;
-  }
-  return slots;
-}
-
-template <bool has_second>
-std::uint64_t workerCycles(const LifFirstGradient<has_second>& vertex, unsigned worker) {
-  using namespace cycles;
-  const GradientSwitches switches = switchesOf(vertex);
-  const Slots each = firstGradient(switches) + (has_second ? firstSecondGradient(switches) : 0);
-  const unsigned workers = vertex.numWorkers();
-  const Slots own = worker < vertex.batch ? (vertex.batch - worker + workers - 1) / workers : 0;
-  return entry(has_second ? 18 : 12, false) + own * (8 + numbersOf(vertex.neurons) * each);
-}
-
-}  // namespace snnjax
+}  // namespace snnjax::cycles

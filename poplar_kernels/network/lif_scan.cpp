@@ -1,5 +1,7 @@
 // lif_network without recurrent layers, forward: neurons over a block of steps at once, from currents of all of them.
 // Workers share the numbers of all samples, in pairs; a number's time passes within a worker.
+#include "lif_scan_cycles.hpp"
+
 #include "../fields.hpp"
 #include "neuron_rows.hpp"
 
@@ -96,6 +98,31 @@ class LeakyScan : public poplar::MultiVertex {
     return true;
   }
 };
+
+template <bool has_second, bool counted>
+std::uint64_t workerCycles(const LifScan<has_second, counted>& vertex, unsigned worker) {
+  using namespace cycles;
+  Slots number = kRunNumber + (counted ? kCountsOfRun : 0), second = 0, behind = kFrozenStep;
+  if constexpr (has_second) {
+    number += kRunSecond;
+    second = advanceSecond(vertex.raises);
+    behind += kFreezeSecond;
+  }
+  const Slots one = advance(vertex.reset, counted) + second, two = advanceTwo(vertex.reset, counted) + 2 * second;
+  return entry((has_second ? 21 : 17) + (counted ? 1 : 0), false) + ownNumbers(vertex, worker, [&](unsigned b) {
+           const Slots inside = stepsOf(vertex, b);
+           return number + inside / 2 * two + inside % 2 * one + (vertex.num_steps - inside) * behind;
+         });
+}
+
+std::uint64_t workerCycles(const LeakyScan& vertex, unsigned worker) {
+  using namespace cycles;
+  return entry(10, false) + ownNumbers(vertex, worker, [&](unsigned b) {
+           const Slots inside = stepsOf(vertex, b);
+           return kReadoutNumber + inside / 4 * kReadoutSteps + inside % 4 * kReadoutStep +
+                  (vertex.num_steps - inside) * kReadoutFrozen;
+         });
+}
 
 template class LifScan<false, false>;
 template class LifScan<false, true>;

@@ -1,18 +1,10 @@
 // What the codelets of lif_scan.cpp cost a worker: its numbers in all steps of a block.
 #pragma once
 
-#include <concepts>
-
 #include "neuron_cycles.hpp"
 #include "neuron_rows.hpp"
 
-namespace snnjax {
-
-template <bool has_second, bool counted>
-class LifScan;
-class LeakyScan;
-
-namespace cycles {
+namespace snnjax::cycles {
 
 // A step outside of a block: load, compare, return.
 constexpr Slots kIdle = kCall + 4;
@@ -90,31 +82,4 @@ Slots stepsOf(const V& vertex, unsigned b) {
   return stepsInside(vertex.lengths[b], *vertex.block * vertex.num_steps, vertex.num_steps);
 }
 
-}  // namespace cycles
-
-template <bool has_second, bool counted>
-std::uint64_t workerCycles(const LifScan<has_second, counted>& vertex, unsigned worker) {
-  using namespace cycles;
-  Slots number = kRunNumber + (counted ? kCountsOfRun : 0), second = 0, behind = kFrozenStep;
-  if constexpr (has_second) {
-    number += kRunSecond;
-    second = advanceSecond(vertex.raises);
-    behind += kFreezeSecond;
-  }
-  const Slots one = advance(vertex.reset, counted) + second, two = advanceTwo(vertex.reset, counted) + 2 * second;
-  return entry((has_second ? 21 : 17) + (counted ? 1 : 0), false) + ownNumbers(vertex, worker, [&](unsigned b) {
-           const Slots inside = stepsOf(vertex, b);
-           return number + inside / 2 * two + inside % 2 * one + (vertex.num_steps - inside) * behind;
-         });
-}
-
-std::uint64_t workerCycles(const std::same_as<LeakyScan> auto& vertex, unsigned worker) {
-  using namespace cycles;
-  return entry(10, false) + ownNumbers(vertex, worker, [&](unsigned b) {
-           const Slots inside = stepsOf(vertex, b);
-           return kReadoutNumber + inside / 4 * kReadoutSteps + inside % 4 * kReadoutStep +
-                  (vertex.num_steps - inside) * kReadoutFrozen;
-         });
-}
-
-}  // namespace snnjax
+}  // namespace snnjax::cycles

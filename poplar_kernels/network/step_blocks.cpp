@@ -1,4 +1,6 @@
 // Blocks of time steps on the tiles: rows of a history, and the counter of a loop.
+#include "step_blocks_cycles.hpp"
+
 #include "../fields.hpp"
 #include "../words.hpp"
 #include "../workers.hpp"
@@ -54,6 +56,20 @@ class Advance : public poplar::Vertex {
     return true;
   }
 };
+
+template <class T>
+std::uint64_t workerCycles(const LoadBlock<T>& vertex, unsigned worker) {
+  const Range own = shareOf(vertex.width, worker, kPerVector<T>);
+  return cycles::entry(6, true) + 3 + 4 + cycles::moved(own.last - own.first, sizeof(T), vertex.width);
+}
+
+template <class T>
+std::uint64_t workerCycles(const StoreBlock<T>& vertex, unsigned worker) {
+  const Range own = shareOf(vertex.width, worker, kPerVector<T>);
+  return cycles::entry(5, true) + 2 + 4 + cycles::moved(own.last - own.first, sizeof(T), vertex.width);
+}
+
+std::uint64_t workerCycles(const Advance&, unsigned) { return cycles::kAdvance; }
 
 template class LoadBlock<float>;
 template class LoadBlock<unsigned short>;

@@ -1,5 +1,7 @@
 // lif_network, backward: a narrow readout on the tiles of the neurons that it reads. Masks (conventions.hpp) say who is
 // listed, and who is kept, in each row; the gradients of the readout's currents come in parts of its columns.
+#include "readout_rows_cycles.hpp"
+
 #include "../fields.hpp"
 #include "../lists/masks.hpp"
 #include "../numbers.hpp"
@@ -85,6 +87,26 @@ class ReadoutGradient : public poplar::MultiVertex {
     return sums[0] + sums[1];
   }
 };
+
+// A row: its addresses 4, zeros, the loop 2; a word: load, test, loop and its address 5; one that lists any: masks 7.
+template <class W>
+std::uint64_t workerCycles(const ReadoutGradient<W>& vertex, unsigned worker) {
+  using namespace cycles;
+  const auto dot = [&](bool is_kept) { return kMark + readoutDot(vertex.parts, vertex.columns, sizeof(W), is_kept); };
+  Slots slots =
+      entry(11, false) + 1 + (vertex.starts ? clearedSums(vertex.parts * vertex.readable, vertex.columns) : 0);
+  for (unsigned row = worker; row < vertex.rows; row += vertex.numWorkers()) {
+    slots += 6 + 2 * numbersOf(vertex.neurons);
+    for (unsigned word = 0; word < markWords(vertex.neurons); ++word) {
+      const unsigned mask = vertex.masks[word * vertex.rows + row];
+      const unsigned kept = keptOf(mask, vertex.readable, word);
+      slots += 5 + (mask != 0 ? 7 : 0);
+      forEachMark(kept, [&](unsigned) { slots += dot(true); });
+      forEachMark(listedOf(mask, vertex.readable, word) & ~kept, [&](unsigned) { slots += dot(false); });
+    }
+  }
+  return slots;
+}
 
 template class ReadoutGradient<float>;
 template class ReadoutGradient<half>;

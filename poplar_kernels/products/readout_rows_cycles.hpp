@@ -4,12 +4,7 @@
 #include "../issue_slots.hpp"
 #include "../lists/masks.hpp"
 
-namespace snnjax {
-
-template <class W>
-class ReadoutGradient;
-
-namespace cycles {
+namespace snnjax::cycles {
 
 // forEachMark: its number, the bit cleared 2, the branch; addresses of what it names 5.
 constexpr Slots kMark = 4 + 5;
@@ -29,26 +24,4 @@ constexpr Slots clearedSums(Slots rows, unsigned columns) {
   return 6 + in_turns / 8 * 5 + (numbers - in_turns) * 2;
 }
 
-}  // namespace cycles
-
-// A row: its addresses 4, zeros, the loop 2; a word: load, test, loop and its address 5; one that lists any: masks 7.
-template <class W>
-std::uint64_t workerCycles(const ReadoutGradient<W>& vertex, unsigned worker) {
-  using namespace cycles;
-  const auto dot = [&](bool is_kept) { return kMark + readoutDot(vertex.parts, vertex.columns, sizeof(W), is_kept); };
-  Slots slots =
-      entry(11, false) + 1 + (vertex.starts ? clearedSums(vertex.parts * vertex.readable, vertex.columns) : 0);
-  for (unsigned row = worker; row < vertex.rows; row += vertex.numWorkers()) {
-    slots += 6 + 2 * numbersOf(vertex.neurons);
-    for (unsigned word = 0; word < markWords(vertex.neurons); ++word) {
-      const unsigned mask = vertex.masks[word * vertex.rows + row];
-      const unsigned kept = keptOf(mask, vertex.readable, word);
-      slots += 5 + (mask != 0 ? 7 : 0);
-      forEachMark(kept, [&](unsigned) { slots += dot(true); });
-      forEachMark(listedOf(mask, vertex.readable, word) & ~kept, [&](unsigned) { slots += dot(false); });
-    }
-  }
-  return slots;
-}
-
-}  // namespace snnjax
+}  // namespace snnjax::cycles

@@ -1,4 +1,6 @@
 // lif_network, backward: from lists, at their homes, to the neurons below that fired.
+#include "scatter_list_cycles.hpp"
+
 #include "../fields.hpp"
 #include "../lists/listed_rows.hpp"
 
@@ -15,10 +17,9 @@ inline unsigned quotient(unsigned a, unsigned b, float inverse) {
 // The dense form of lists and their values, at the home of the lists: 0 except at the listed ids. Rows are laid out in
 // blocks, one for each tile that takes them. Both groups of a list ascend, so that each worker finds the ids of its
 // blocks by bisection.
-template <class Id>
 class ScatterList : public poplar::MultiVertex {
  public:
-  In<Id> list;                                            // [rows, stride], records
+  In<unsigned short> list;                                // [rows, stride], records
   In<float> values;                                       // [rows, capacity]
   Out<float> row;                                         // [blocks, rows, columns]: id i lies in block i / columns
   unsigned rows, stride, capacity, columns, num_neurons;  // num_neurons: blocks * columns
@@ -29,7 +30,7 @@ class ScatterList : public poplar::MultiVertex {
     for (unsigned i = blocks.first * block_size; i < blocks.last * block_size; ++i) row[i] = 0.0f;
     const Range own = {blocks.first * columns, blocks.last * columns};
     for (unsigned b = 0; b < rows; ++b) {
-      const List<Id> from = {&list[b * stride], capacity};
+      const List<unsigned short> from = {&list[b * stride], capacity};
       const unsigned spikes = from.spikes();
       place(b, from.ids(), Range{0, spikes}, own);
       place(b, from.ids(), Range{spikes, from.listed()}, own);
@@ -39,7 +40,7 @@ class ScatterList : public poplar::MultiVertex {
 
  private:
   // The entries of one ascending group, as far as their ids lie in `own`.
-  void place(unsigned b, const Id* ids, Range group, Range own) {
+  void place(unsigned b, const unsigned short* ids, Range group, Range own) {
     const Range entries = entriesWithin(ids + group.first, group.last - group.first, own);
     const float inverse = 1.0f / static_cast<float>(columns);
     for (unsigned k = group.first + entries.first; k < group.first + entries.last; ++k) {
@@ -52,11 +53,10 @@ class ScatterList : public poplar::MultiVertex {
 };
 
 // The masks of lists, in blocks as above. Each worker finds the first id of its blocks in both groups by bisection.
-template <class Id>
 class MaskLists : public poplar::MultiVertex {
  public:
-  In<Id> list;          // [rows, stride], records
-  Out<unsigned> masks;  // [blocks, markWords(columns), rows]
+  In<unsigned short> list;  // [rows, stride], records
+  Out<unsigned> masks;      // [blocks, markWords(columns), rows]
   unsigned rows, stride, capacity, columns, blocks;
   unsigned num_neurons;  // at most blocks * columns
 
@@ -69,7 +69,7 @@ class MaskLists : public poplar::MultiVertex {
     }
     for (; i < own.last * of_block; ++i) masks[i] = 0;
     for (unsigned b = 0; b < rows; ++b) {
-      const List<Id> from = {&list[b * stride], capacity};
+      const List<unsigned short> from = {&list[b * stride], capacity};
       const unsigned spikes = from.spikes();
       mark(b, from.ids(), spikes, neurons, kFirstMark | (kFirstMark >> kNeuronsOfMark));
       mark(b, from.ids() + spikes, from.listed() - spikes, neurons, (kFirstMark >> kNeuronsOfMark));
@@ -83,7 +83,7 @@ class MaskLists : public poplar::MultiVertex {
 
  private:
   // The ids of one ascending group that lie in `own`.
-  void mark(unsigned b, const Id* ids, unsigned count, Range own, unsigned bits) {
+  void mark(unsigned b, const unsigned short* ids, unsigned count, Range own, unsigned bits) {
     const float inverse = 1.0f / static_cast<float>(columns);
     for (unsigned k = numBelow(ids, count, own.first); k < count; ++k) {
       const auto id = static_cast<unsigned>(ids[k]);
@@ -94,7 +94,38 @@ class MaskLists : public poplar::MultiVertex {
   }
 };
 
-template class ScatterList<unsigned short>;
-template class MaskLists<unsigned short>;
+std::uint64_t workerCycles(const ScatterList& vertex, unsigned worker) {
+  using namespace cycles;
+  const unsigned columns = vertex.columns, block_size = vertex.rows * columns;
+  const Range blocks = shareOf(vertex.num_neurons / columns, worker, block_size % 2 == 0 ? 1 : 2);
+  const Range own = {blocks.first * columns, blocks.last * columns};
+  Slots slots = entry(8, true) + kDivision + kInverse + fill(Slots{blocks.last - blocks.first} * block_size, 4);
+  for (unsigned b = 0; b < vertex.rows; ++b) {
+    const List<unsigned short> list = {&vertex.list[b * vertex.stride], vertex.capacity};
+    const unsigned spikes = list.spikes(), near = list.listed() - spikes;
+    const Range first = entriesWithin(list.ids(), spikes, own), second = entriesWithin(list.ids() + spikes, near, own);
+    slots += 10 + kRecordHeader + scatterGroup(spikes, first.last - first.first) +
+             scatterGroup(near, second.last - second.first);
+  }
+  return slots;
+}
+
+// Zeros, four words a turn and a word each; a row: its record, both groups with their searches, an id that is too
+// large.
+std::uint64_t workerCycles(const MaskLists& vertex, unsigned worker) {
+  using namespace cycles;
+  const Range blocks = quickShareOf(vertex.blocks, worker);
+  const Range own = vertex.neuronsOf(blocks);
+  const Slots words = Slots{blocks.last - blocks.first} * markWords(vertex.columns) * vertex.rows;
+  Slots slots = entry(8, false) + kInverse + 6 + words / 4 * 5 + words % 4 * 2;
+  for (unsigned b = 0; b < vertex.rows; ++b) {
+    const List<unsigned short> list = {&vertex.list[b * vertex.stride], vertex.capacity};
+    const unsigned spikes = list.spikes(), near = list.listed() - spikes;
+    const Range first = entriesWithin(list.ids(), spikes, own), second = entriesWithin(list.ids() + spikes, near, own);
+    slots += 10 + kRecordHeader + numBelow(spikes) + numBelow(near) + 2 * 6 +
+             (first.last - first.first + second.last - second.first) * kMaskEntry;
+  }
+  return slots;
+}
 
 }  // namespace snnjax

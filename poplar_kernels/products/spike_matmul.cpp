@@ -1,5 +1,7 @@
 // spike_matmul: out[b] = sum_k values[b, k] * weights[ids[b, k]], and its exact backward pass. A tile holds some
 // columns of the weights.
+#include "spike_matmul_cycles.hpp"
+
 #include "../fields.hpp"
 #include "../lists/listed_rows.hpp"
 
@@ -73,6 +75,41 @@ class SpikeMatmulWeightsGradient : public poplar::MultiVertex {
     return true;
   }
 };
+
+template <class W, class Id>
+std::uint64_t workerCycles(const SpikeMatmul<W, Id>& vertex, unsigned worker) {
+  using namespace cycles;
+  const Range own = shareOf(vertex.rows, worker, rowsPerUnit<W>(vertex.outputs));
+  // Pairs of halves are one word, which needs no merging.
+  const unsigned bytes = vertex.outputs % 2 == 0 ? 4 : sizeof(W);
+  Slots slots = entry(9, true);
+  for (unsigned b = own.first; b < own.last; ++b) {
+    Slots used = 0;
+    for (unsigned k = 0; k < vertex.capacity; ++k) used += vertex.values[b * vertex.capacity + k] != W(0) ? 1U : 0U;
+    slots += matmulRow(used, vertex.capacity - used, vertex.outputs, sizeof(W), matmulStore(bytes));
+  }
+  return slots;
+}
+
+template <class W, class Id>
+std::uint64_t workerCycles(const SpikeMatmulValuesGradient<W, Id>& vertex, unsigned worker) {
+  using namespace cycles;
+  const Range own = shareOf(vertex.rows, worker);
+  return entry(8, true) +
+         Slots{own.last - own.first} * (kMatmulRow + dotListedRows(vertex.capacity, vertex.outputs, sizeof(W)));
+}
+
+template <class W, class Id>
+std::uint64_t workerCycles(const SpikeMatmulWeightsGradient<W, Id>& vertex, unsigned worker) {
+  using namespace cycles;
+  const Range own = shareOf(vertex.num_inputs, worker);
+  Slots slots = entry(8, true) + Slots{vertex.rows} * (kMatmulRow + vertex.capacity * kForeign);
+  for (unsigned i = 0; i < vertex.rows * vertex.capacity; ++i) {
+    const bool is_own = static_cast<unsigned>(vertex.ids[i]) - own.first < own.last - own.first;
+    slots += is_own ? addToListedRows(1, vertex.outputs, true) : 0;
+  }
+  return slots;
+}
 
 template class SpikeMatmul<float, unsigned short>;
 template class SpikeMatmul<float, int>;

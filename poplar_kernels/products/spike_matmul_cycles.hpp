@@ -4,16 +4,7 @@
 #include "../lists/listed_rows_cycles.hpp"
 #include "../lists/lists.hpp"
 
-namespace snnjax {
-
-template <class W, class Id>
-class SpikeMatmul;
-template <class W, class Id>
-class SpikeMatmulValuesGradient;
-template <class W, class Id>
-class SpikeMatmulWeightsGradient;
-
-namespace cycles {
+namespace snnjax::cycles {
 
 // A row of the batch: pointers, loop.
 constexpr Slots kMatmulRow = 10;
@@ -30,41 +21,4 @@ constexpr Slots matmulRow(Slots used, Slots skipped, unsigned outputs, unsigned 
 // An id that another worker takes: load, subtract, compare, branch, loop. One's own: the same, and the update.
 constexpr Slots kForeign = 5;
 
-}  // namespace cycles
-
-template <class W, class Id>
-std::uint64_t workerCycles(const SpikeMatmul<W, Id>& vertex, unsigned worker) {
-  using namespace cycles;
-  const Range own = shareOf(vertex.rows, worker, rowsPerUnit<W>(vertex.outputs));
-  // Pairs of halves are one word, which needs no merging.
-  const unsigned bytes = vertex.outputs % 2 == 0 ? 4 : sizeof(W);
-  Slots slots = entry(9, true);
-  for (unsigned b = own.first; b < own.last; ++b) {
-    Slots used = 0;
-    for (unsigned k = 0; k < vertex.capacity; ++k) used += vertex.values[b * vertex.capacity + k] != W(0) ? 1U : 0U;
-    slots += matmulRow(used, vertex.capacity - used, vertex.outputs, sizeof(W), matmulStore(bytes));
-  }
-  return slots;
-}
-
-template <class W, class Id>
-std::uint64_t workerCycles(const SpikeMatmulValuesGradient<W, Id>& vertex, unsigned worker) {
-  using namespace cycles;
-  const Range own = shareOf(vertex.rows, worker);
-  return entry(8, true) +
-         Slots{own.last - own.first} * (kMatmulRow + dotListedRows(vertex.capacity, vertex.outputs, sizeof(W)));
-}
-
-template <class W, class Id>
-std::uint64_t workerCycles(const SpikeMatmulWeightsGradient<W, Id>& vertex, unsigned worker) {
-  using namespace cycles;
-  const Range own = shareOf(vertex.num_inputs, worker);
-  Slots slots = entry(8, true) + Slots{vertex.rows} * (kMatmulRow + vertex.capacity * kForeign);
-  for (unsigned i = 0; i < vertex.rows * vertex.capacity; ++i) {
-    const bool is_own = static_cast<unsigned>(vertex.ids[i]) - own.first < own.last - own.first;
-    slots += is_own ? addToListedRows(1, vertex.outputs, true) : 0;
-  }
-  return slots;
-}
-
-}  // namespace snnjax
+}  // namespace snnjax::cycles

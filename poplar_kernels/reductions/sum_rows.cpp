@@ -1,4 +1,6 @@
 // The sum over rows: of the partial dot products of many tiles, of the gradients of all samples.
+#include "sum_rows_cycles.hpp"
+
 #include "../fields.hpp"
 #include "../numbers.hpp"
 #include "../workers.hpp"
@@ -59,5 +61,10 @@ class SumRows : public poplar::MultiVertex {
     for (unsigned i = 0; i < kCount; ++i) Of::store(&out[j + i * Of::kCount], sums[i]);
   }
 };
+
+std::uint64_t workerCycles(const SumRows& vertex, unsigned worker) {
+  const Range own = vertex.ownColumns(worker);
+  return cycles::entry(4, false) + cycles::sumRows(vertex.rows, own.last - own.first, vertex.columns % 2 == 0);
+}
 
 }  // namespace snnjax

@@ -1,16 +1,10 @@
 // What SumRows (sum_rows.cpp) costs a worker.
 #pragma once
 
-#include <concepts>
-
 #include "../issue_slots.hpp"
 #include "../workers.hpp"
 
-namespace snnjax {
-
-class SumRows;
-
-namespace cycles {
+namespace snnjax::cycles {
 
 // A column, a pair of neighbours or four of these: pointer, tests and the loop 6, the rows left over and the way there
 // 4, a zero and a store for each; a row: loads, the last of which moves on by the row's length, with the sums before in
@@ -25,11 +19,4 @@ constexpr Slots sumRows(Slots rows, Slots columns, bool in_pairs) {
   return columns / 8 * sumColumns(rows, 4) + columns % 8 / 2 * sumColumns(rows, 1);
 }
 
-}  // namespace cycles
-
-std::uint64_t workerCycles(const std::same_as<SumRows> auto& vertex, unsigned worker) {
-  const Range own = vertex.ownColumns(worker);
-  return cycles::entry(4, false) + cycles::sumRows(vertex.rows, own.last - own.first, vertex.columns % 2 == 0);
-}
-
-}  // namespace snnjax
+}  // namespace snnjax::cycles

@@ -232,7 +232,7 @@ class Backward {
     for (const Home& home : list.homes) {
       const Tensor own = rowsOf(rows, home);
       const std::size_t first = home.first * list.capacity, count = home.rows * list.capacity;
-      addVertex(graph_, set, templateVertex("snnjax::ScatterList", UNSIGNED_SHORT), home.tile,
+      addVertex(graph_, set, "snnjax::ScatterList", home.tile,
                 {{"list", rowsOf(tensors_.lists[l].lists, home)},
                  {"values", values.slice(first, first + count)},
                  {"row", own}},

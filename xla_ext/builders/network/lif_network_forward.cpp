@@ -129,7 +129,7 @@ class Forward {
     for (const Home& home : list.homes) {
       sets.add({home.tile, home.rows, neurons, list.capacity, rowsOf(tensors_.lists[l + 1].lists, home),
                 rowsOf(dropped, home)},
-               templateVertex("snnjax::SelectMarked", UNSIGNED_SHORT), {{"offered", ofHome(from.rows, home)}},
+               "snnjax::SelectMarked", {{"offered", ofHome(from.rows, home)}},
                {{"blocks", plan_.layers[l].tiles.count},
                 {"columns", columns},
                 {"stride", stride},

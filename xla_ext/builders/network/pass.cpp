@@ -16,7 +16,7 @@ namespace {
 void addListInputs(poplar::Graph& graph, poplar::ComputeSet set, const NetworkPlan& plan, const ListTensors& tensors,
                    const Home& home, const Counter& block) {
   const ListPlan& list = plan.lists.front();
-  addVertex(graph, set, templateVertex("snnjax::ListInputs", poplar::UNSIGNED_SHORT), home.tile,
+  addVertex(graph, set, "snnjax::ListInputs", home.tile,
             {{"history", historyOf(plan, list.capacity, tensors.values_history, home)},
              {"lists", rowsOf(tensors.lists, home)},
              {"values", rowsOf(tensors.values, home)},

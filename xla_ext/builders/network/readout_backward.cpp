@@ -38,7 +38,7 @@ class ReadoutBackward {
     std::vector<Tensor> rows;
     for (const Home& home : list.homes) {
       const Tensor own = rowsOf(masks, home);
-      addVertex(graph_, set, templateVertex("snnjax::MaskLists", poplar::UNSIGNED_SHORT), home.tile,
+      addVertex(graph_, set, "snnjax::MaskLists", home.tile,
                 {{"list", rowsOf(tensors_.lists.back().lists, home)}, {"masks", own}},
                 {{"rows", home.rows},
                  {"stride", list.stride},

@@ -44,7 +44,7 @@ void addAtLastStep(poplar::Graph& graph, poplar::ComputeSet set, const NetworkPl
   for (const Home& home : list.sample_homes) {
     std::vector<Field> fields = {{"list", rowsOf(history, home, 1)}, {"lengths", rowsOf(tensors.lengths, home)}};
     for (const auto& [field, tensor] : rows) fields.push_back({field, rowsOf(tensor, home)});
-    addVertex(graph, set, templateVertex(codelet, UNSIGNED_SHORT), home.tile, fields,
+    addVertex(graph, set, codelet, home.tile, fields,
               {{"rows", home.rows},
                {"stride", list.stride},
                {"capacity", list.capacity},

@@ -23,7 +23,8 @@ Tensor multiply(poplar::Graph& graph, const LayerPlan& layer, const Tensor& a, c
 
 void addTransposed(poplar::Graph& graph, poplar::ComputeSet set, unsigned tile, const Tensor& in, const Tensor& out) {
   graph.setTileMapping(out, tile);
-  addVertex(graph, set, poputil::templateVertex("snnjax::Transpose", FLOAT), tile, {{"in", in}, {"out", out}},
+  const auto bits = [](const Tensor& floats) { return floats.reinterpret(poplar::UNSIGNED_INT); };
+  addVertex(graph, set, "snnjax::Transpose<unsigned int>", tile, {{"in", bits(in)}, {"out", bits(out)}},
             {{"rows", static_cast<unsigned>(in.dim(0))}, {"columns", static_cast<unsigned>(in.dim(1))}});
 }
 

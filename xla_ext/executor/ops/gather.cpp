@@ -45,8 +45,9 @@ class Gather {
   void lower() {
     const bool joins = blocks_.plan().row_parts > 1;
     const std::vector<poplar::Tensor> found = joins ? partials() : std::vector<poplar::Tensor>{};
-    const std::string codelet = poputil::templateVertex(from_end_ ? "snnjax::GatherAt" : "snnjax::Gather",
-                                                        table_.elementType(), numbers_.elementType());
+    const poplar::Type type = table_.elementType();
+    const std::string codelet = from_end_ ? poputil::templateVertex("snnjax::GatherAt", type, numbers_.elementType())
+                                          : poputil::templateVertex("snnjax::Gather", type);
     ComputeStep step(lowering_, "gather");
     blocks_.forEach([&](const RowBlock& block) {
       const poplar::VertexRef vertex =

@@ -88,7 +88,7 @@ class Scatter {
   template <class TableOf>
   void change(const TableOf& tableOf) const {
     const bool sets = kind_.name.empty();
-    const std::string codelet = sets ? poputil::templateVertex("snnjax::ScatterRows", kind_.type, poplar::UNSIGNED_INT)
+    const std::string codelet = sets ? poputil::templateVertex("snnjax::ScatterRows", kind_.type)
                                      : poputil::templateVertex("snnjax::ScatterWith", kind_.name, kind_.type);
     const std::size_t at_once = std::max<std::size_t>(1, kMostAtOnce / (1 + blocks_.plan().column_block));
     for (std::size_t done = 0; done < blocks_.mostLookups(); done += at_once) {

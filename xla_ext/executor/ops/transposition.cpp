@@ -71,16 +71,18 @@ poplar::Tensor transposed(Lowering& lowering, const Transposition& transposition
   const poplar::Tensor all = lowering.makeScratch(matrices.elementType(), counts);
   std::vector<poplar::Tensor> made;
   ComputeStep step(lowering, "transpose");
-  transposition.forEach([&](std::size_t tile, std::size_t group, const poplar::Interval& rows,
-                            const poplar::Interval& columns) {
-    const poplar::Tensor part = matrices[group].slice(rows, 0).slice(columns, 1);
-    const poplar::Tensor to = all.slice(next[tile], next[tile] + part.numElements());
-    next[tile] += part.numElements();
-    step.add(
-        poputil::templateVertex("snnjax::Transpose", part.elementType()), tile,
-        {{"in", part.flatten()}, {"out", to}, {"rows", asUnsigned(part.dim(0))}, {"columns", asUnsigned(part.dim(1))}});
-    made.push_back(to.reshape({part.dim(1), part.dim(0)}));
-  });
+  transposition.forEach(
+      [&](std::size_t tile, std::size_t group, const poplar::Interval& rows, const poplar::Interval& columns) {
+        const poplar::Tensor part = matrices[group].slice(rows, 0).slice(columns, 1);
+        const poplar::Tensor to = all.slice(next[tile], next[tile] + part.numElements());
+        next[tile] += part.numElements();
+        step.add(poputil::templateVertex("snnjax::Transpose", bitsOf(part.elementType())), tile,
+                 {{"in", asBits(part).flatten()},
+                  {"out", asBits(to)},
+                  {"rows", asUnsigned(part.dim(0))},
+                  {"columns", asUnsigned(part.dim(1))}});
+        made.push_back(to.reshape({part.dim(1), part.dim(0)}));
+      });
   step.execute();
   return transposition.joined(made);
 }

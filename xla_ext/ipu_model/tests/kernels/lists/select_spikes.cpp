@@ -110,8 +110,7 @@ void testSelection(const ipu_model::CodeletLibrary& library, unsigned columns, u
   Draw draw(columns * 100U + capacity);
   const auto v = membranes(draw);
   const unsigned share = snnjax::neuronsOfShare(kNeurons), stride = snnjax::listStride(capacity);
-  Alone all(library, "snnjax::SelectCandidates<unsigned short>"),
-      marked(library, "snnjax::SelectMarked<unsigned short>");
+  Alone all(library, "snnjax::SelectCandidates<unsigned short>"), marked(library, "snnjax::SelectMarked");
   all.edge("v", v).edge("threshold", std::vector<float>(kNeurons, kThreshold));
   all.edge("least", std::vector<float>(kNeurons, kSecond));
   marked.edge("offered", offeredIn(v, columns))

@@ -39,9 +39,9 @@ void test(const CodeletLibrary& library) {
   testFill<float>(library, "float");
   testFill<half>(library, "half");
   testFill<unsigned char>(library, "unsigned char");
-  testTranspose<float>(library, "float");
-  testTranspose<half>(library, "half");
-  testTranspose<signed char>(library, "signed char");
+  testTranspose<unsigned>(library, "unsigned int");
+  testTranspose<unsigned short>(library, "unsigned short");
+  testTranspose<unsigned char>(library, "unsigned char");
   testCycles();
 }
 

@@ -29,7 +29,7 @@ void testLastSpikes(const ipu_model::CodeletLibrary& library) {
   Draw draw(3);
   const auto lists = hostileLists<unsigned short>(draw, kSteps * kRows, kStride, kCapacity, kNeurons);
   std::vector<float> expected = draw.row(kRows * kNeurons);
-  Alone vertex(library, "snnjax::LastSpikes<unsigned short>");
+  Alone vertex(library, "snnjax::LastSpikes");
   connect(vertex, lists).edge("last", expected).run();
   for (unsigned b = 0; b < kRows; ++b) {
     if (someLengths()[b] == 0) continue;  // those before the first step stay
@@ -45,7 +45,7 @@ void testLastSpikesGradient(const ipu_model::CodeletLibrary& library) {
   Draw draw(4);
   const auto lists = hostileLists<unsigned short>(draw, kSteps * kRows, kStride, kCapacity, kNeurons);
   std::vector<float> g = draw.row(kRows * kNeurons), listed(kRows * kNeurons);
-  Alone vertex(library, "snnjax::LastSpikesGradient<unsigned short>");
+  Alone vertex(library, "snnjax::LastSpikesGradient");
   connect(vertex, lists).edge("g", g).edge("g_listed", std::vector<float>(kRows * kNeurons, 9.0f)).run(true);
   for (unsigned b = 0; b < kRows; ++b) {
     if (someLengths()[b] == 0) continue;  // handed through

@@ -17,12 +17,12 @@ void testDisorder(const ipu_model::CodeletLibrary& library) {
     for (unsigned k = 0; k < kCapacity; k += 2)
       lists[b * kStride + kHeader + k] = static_cast<unsigned short>(kInputs - k);
   }
-  Alone scatter(library, "snnjax::ScatterList<unsigned short>");
+  Alone scatter(library, "snnjax::ScatterList");
   scatter.edge("list", lists).edge("values", draw.row(kBatch * kCapacity));
   scatter.edge("row", std::vector<float>(kBatch * kInputs)).state("rows", kBatch).state("stride", kStride);
   scatter.state("capacity", kCapacity).state("columns", 4U).state("num_neurons", kInputs).run();
   scatter.get<float>("row");
-  Alone mask(library, "snnjax::MaskLists<unsigned short>");
+  Alone mask(library, "snnjax::MaskLists");
   mask.edge("list", lists).edge("masks", std::vector<unsigned>(kBatch * 10)).state("rows", kBatch);
   mask.state("stride", kStride).state("capacity", kCapacity).state("columns", 4U).state("blocks", 10U);
   mask.state("num_neurons", kInputs).run().get<unsigned>("masks");
@@ -45,7 +45,7 @@ void testMasks(const ipu_model::CodeletLibrary& library, unsigned rows, unsigned
     mark(listedOf(lists, b, kStride, kCapacity), 1U << 15);
     mark(spikesOf(lists, b, kStride, kCapacity), 1U << 31);
   }
-  Alone vertex(library, "snnjax::MaskLists<unsigned short>");
+  Alone vertex(library, "snnjax::MaskLists");
   vertex.edge("list", lists).edge("masks", std::vector<unsigned>(expected.size(), 9U)).state("rows", rows);
   vertex.state("stride", kStride).state("capacity", kCapacity).state("columns", columns).state("blocks", blocks);
   vertex.state("num_neurons", kInputs).run();
@@ -64,7 +64,7 @@ void testScatter(const ipu_model::CodeletLibrary& library, unsigned rows, unsign
       expected[(ids[k] / columns * rows + b) * columns + ids[k] % columns] = values[b * kCapacity + k];
     }
   }
-  Alone vertex(library, "snnjax::ScatterList<unsigned short>");
+  Alone vertex(library, "snnjax::ScatterList");
   vertex.edge("list", lists).edge("values", values).edge("row", std::vector<float>(rows * kInputs, 8.0f));
   vertex.state("rows", rows).state("stride", kStride).state("capacity", kCapacity).state("columns", columns);
   vertex.state("num_neurons", kInputs).run();
@@ -79,7 +79,7 @@ void testListInputs(const ipu_model::CodeletLibrary& library, unsigned inputs) {
   auto rows = draw.row(kBlocks * kRows * inputs);
   for (unsigned i = 0; i < rows.size(); ++i) rows[i] = draw.below(4) == 0 ? rows[i] : i % 2 == 0 ? 0.0f : -0.0f;
   rows[kBlock * kRows * inputs] = NAN;
-  Alone vertex(library, "snnjax::ListInputs<unsigned short>");
+  Alone vertex(library, "snnjax::ListInputs");
   vertex.edge("history", rows).edge("lists", std::vector<unsigned short>(kRows * stride, 77));
   vertex.edge("values", std::vector<float>(kRows * inputs, 5.0f)).edge("block", std::vector<unsigned>{kBlock});
   vertex.state("num_blocks", kBlocks).state("rows", kRows).state("stride", stride);
