@@ -1,7 +1,6 @@
 // Blocks of time steps on the tiles: rows of a history, and the counter of a loop.
-#include "step_blocks_cycles.hpp"
-
 #include "../fields.hpp"
+#include "../issue_slots.hpp"
 #include "../words.hpp"
 #include "../workers.hpp"
 
@@ -69,7 +68,8 @@ std::uint64_t workerCycles(const StoreBlock<T>& vertex, unsigned worker) {
   return cycles::entry(5, true) + 2 + 4 + cycles::moved(own.last - own.first, sizeof(T), vertex.width);
 }
 
-std::uint64_t workerCycles(const Advance&, unsigned) { return cycles::kAdvance; }
+// Two loads, add, store.
+std::uint64_t workerCycles(const Advance&, unsigned) { return cycles::kCall + 5; }
 
 template class LoadBlock<float>;
 template class LoadBlock<unsigned short>;

@@ -4,17 +4,12 @@
 #include <popops/ElementWise.hpp>
 #include <popops/Reduce.hpp>
 #include <poputil/TileMapping.hpp>
-#include <poputil/VertexTemplates.hpp>
 
 namespace snnjax::builders {
 namespace {
 
-using poplar::program::Execute;
-using poplar::program::Sequence;
-using poputil::templateVertex;
-
-void addValues(poplar::Graph& graph, poplar::ComputeSet set, const SelectSpikesOptions& options,
-               const SelectSpikesTensors& tensors, const Home& home) {
+void addValues(Graph& graph, ComputeSet set, const SelectSpikesOptions& options, const SelectSpikesTensors& tensors,
+               const Home& home) {
   addVertex(graph, set,
             templateVertex("snnjax::ListValues", floatType(options.half_membranes), idType(options.long_ids)),
             home.tile, {{"lists", rowsOf(tensors.records, home)}, {"values", rowsOf(tensors.values, home)}},
@@ -23,8 +18,8 @@ void addValues(poplar::Graph& graph, poplar::ComputeSet set, const SelectSpikesO
 
 // The smaller of both thresholds, on the tiles of the first: membranes above it are candidates. One that is NaN, above
 // which nothing lies, leaves the other.
-poplar::Tensor leastThreshold(poplar::Graph& graph, const poplar::Tensor& threshold,
-                              const poplar::Tensor& second_threshold, Sequence& program, const std::string& name) {
+Tensor leastThreshold(Graph& graph, const Tensor& threshold, const Tensor& second_threshold, Sequence& program,
+                      const std::string& name) {
   using namespace popops::expr;
   const auto takes_second = Or(Lt(_2, _1), NotEqual(_1, _1));
   return popops::map(graph, Select(_2, _1, takes_second), {threshold, second_threshold}, program, name);
@@ -32,7 +27,7 @@ poplar::Tensor leastThreshold(poplar::Graph& graph, const poplar::Tensor& thresh
 
 }  // namespace
 
-SelectionSets::SelectionSets(poplar::Graph& graph, const std::string& name, const std::string& suffix, bool adds)
+SelectionSets::SelectionSets(Graph& graph, const std::string& name, const std::string& suffix, bool adds)
     : graph_(graph),
       name_(name),
       adds_(adds),
@@ -44,16 +39,15 @@ SelectionSets::SelectionSets(poplar::Graph& graph, const std::string& name, cons
 void SelectionSets::add(const Selection& own, const std::string& vertex, std::vector<Field> fields,
                         std::vector<State> states) {
   const unsigned slots = neuronsOfShare(own.neurons);
-  const poplar::Type ids = own.list.elementType();
-  const auto tensor = [&](const poplar::Type& type, std::size_t width, const char* part) {
-    const poplar::Tensor added = graph_.addVariable(type, {own.rows, width}, name_ + "/" + part);
+  const Type ids = own.list.elementType();
+  const auto tensor = [&](const Type& type, std::size_t width, const char* part) {
+    const Tensor added = graph_.addVariable(type, {own.rows, width}, name_ + "/" + part);
     graph_.setTileMapping(added, own.tile);
     return added;
   };
-  const poplar::Tensor records = tensor(ids, std::size_t{kShares} * listStride(slots), "parts"),
-                       membranes = tensor(poplar::FLOAT, std::size_t{kShares} * slots, "membranes"),
-                       cuts = tensor(poplar::UNSIGNED_INT, kCutWords, "cuts"),
-                       kept = tensor(poplar::UNSIGNED_INT, kKeptWords, "kept");
+  const Tensor records = tensor(ids, std::size_t{kShares} * listStride(slots), "parts"),
+               membranes = tensor(FLOAT, std::size_t{kShares} * slots, "membranes"),
+               cuts = tensor(UNSIGNED_INT, kCutWords, "cuts"), kept = tensor(UNSIGNED_INT, kKeptWords, "kept");
   fields.insert(fields.end(), {{"lists", records}, {"membranes", membranes}});
   states.insert(states.end(), {{"rows", own.rows}, {"neurons", own.neurons}});
   addVertex(graph_, candidates_, vertex, own.tile, fields, states);
@@ -65,12 +59,12 @@ void SelectionSets::add(const Selection& own, const std::string& vertex, std::ve
             {{"rows", own.rows}, {"stride", listStride(own.capacity)}, {"num_neurons", own.neurons}});
 }
 
-SelectSpikesTensors addSelectSpikesTensors(poplar::Graph& graph, const SelectSpikesOptions& options) {
+SelectSpikesTensors addSelectSpikesTensors(Graph& graph, const SelectSpikesOptions& options) {
   SelectSpikesTensors tensors;
   tensors.homes = spreadRows(options.rows, graph.getTarget().getNumTiles());
   tensors.v = addAtHomes(graph, floatType(options.half_membranes), tensors.homes, options.neurons, "v");
-  tensors.threshold = graph.addVariable(poplar::FLOAT, {options.neurons}, "threshold");
-  tensors.second_threshold = graph.addVariable(poplar::FLOAT, {options.neurons}, "second_threshold");
+  tensors.threshold = graph.addVariable(FLOAT, {options.neurons}, "threshold");
+  tensors.second_threshold = graph.addVariable(FLOAT, {options.neurons}, "second_threshold");
   poputil::mapTensorLinearly(graph, tensors.threshold);
   poputil::mapTensorLinearly(graph, tensors.second_threshold);
   tensors.records = addAtHomes(graph, idType(options.long_ids), tensors.homes, listStride(options.capacity), "records");
@@ -78,15 +72,15 @@ SelectSpikesTensors addSelectSpikesTensors(poplar::Graph& graph, const SelectSpi
   return tensors;
 }
 
-Sequence addSelectSpikes(poplar::Graph& graph, const SelectSpikesOptions& options, const SelectSpikesTensors& tensors) {
+Sequence addSelectSpikes(Graph& graph, const SelectSpikesOptions& options, const SelectSpikesTensors& tensors) {
   Sequence program;
-  const poplar::Tensor v =
-      options.half_membranes ? popops::cast(graph, tensors.v, poplar::FLOAT, program, "select_spikes/cast") : tensors.v;
-  const poplar::Tensor dropped = addAtHomes(graph, poplar::UNSIGNED_INT, tensors.homes, 1, "dropped");
-  const poplar::Tensor least =
+  const Tensor v =
+      options.half_membranes ? popops::cast(graph, tensors.v, FLOAT, program, "select_spikes/cast") : tensors.v;
+  const Tensor dropped = addAtHomes(graph, UNSIGNED_INT, tensors.homes, 1, "dropped");
+  const Tensor least =
       leastThreshold(graph, tensors.threshold, tensors.second_threshold, program, "select_spikes/least");
   SelectionSets sets(graph, "select_spikes");
-  const poplar::ComputeSet values = graph.addComputeSet("select_spikes/values");
+  const ComputeSet values = graph.addComputeSet("select_spikes/values");
   for (const Home& home : tensors.homes) {
     sets.add(
         {home.tile, home.rows, options.neurons, options.capacity, rowsOf(tensors.records, home), rowsOf(dropped, home)},
@@ -99,14 +93,14 @@ Sequence addSelectSpikes(poplar::Graph& graph, const SelectSpikesOptions& option
   return program;
 }
 
-SelectSpikesGradients addSelectSpikesBackward(poplar::Graph& graph, const SelectSpikesOptions& options,
+SelectSpikesGradients addSelectSpikesBackward(Graph& graph, const SelectSpikesOptions& options,
                                               const SelectSpikesTensors& tensors, Sequence& program) {
-  const poplar::Type type = floatType(options.half_membranes);
+  const Type type = floatType(options.half_membranes);
   const std::string vertex = templateVertex("snnjax::SelectSpikesBackward", type, idType(options.long_ids));
-  const poplar::Tensor ids = tensors.records.slice(kListHeader, kListHeader + options.capacity, 1);
+  const Tensor ids = tensors.records.slice(kListHeader, kListHeader + options.capacity, 1);
   SelectSpikesGradients gradients;
   gradients.v = addAtHomes(graph, type, tensors.homes, options.neurons, "g_v");
-  const poplar::ComputeSet set = graph.addComputeSet("select_spikes_backward");
+  const ComputeSet set = graph.addComputeSet("select_spikes_backward");
   for (const Home& home : tensors.homes) {
     addVertex(graph, set, vertex, home.tile,
               {{"v", rowsOf(tensors.v, home)},
@@ -122,7 +116,7 @@ SelectSpikesGradients addSelectSpikesBackward(poplar::Graph& graph, const Select
   }
   program.add(Execute(set));
   gradients.threshold =
-      popops::reduce(graph, gradients.v, poplar::FLOAT, {0}, popops::Operation::ADD, program, "select_spikes/sum");
+      popops::reduce(graph, gradients.v, FLOAT, {0}, popops::Operation::ADD, program, "select_spikes/sum");
   popops::negInPlace(graph, gradients.threshold, program, "select_spikes/negate");
   return gradients;
 }

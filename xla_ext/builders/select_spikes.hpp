@@ -2,12 +2,9 @@
 // has enough of them, the rows. Defined by snnjax/ops/select_spikes.py.
 #pragma once
 
-#include <poplar/Graph.hpp>
-#include <poplar/Program.hpp>
 #include <string>
 #include <vector>
 
-#include "builders/layout/network_plan.hpp"
 #include "vertices.hpp"
 
 namespace snnjax::builders {
@@ -16,25 +13,25 @@ namespace snnjax::builders {
 // are joined.
 struct Selection {
   unsigned tile = 0, rows = 0, neurons = 0, capacity = 0;
-  poplar::Tensor list;     // out: ids [rows, stride], records (poplar_kernels/conventions.hpp)
-  poplar::Tensor dropped;  // unsigned [rows], spikes that find no slot
+  Tensor list;     // out: ids [rows, stride], records (poplar_kernels/conventions.hpp)
+  Tensor dropped;  // unsigned [rows], spikes that find no slot
 };
 
 // Vertices in compute sets that run one after the other; the candidates come from the vertex of the first.
 class SelectionSets {
  public:
   // Dropped spikes may be added to those of earlier runs.
-  SelectionSets(poplar::Graph& graph, const std::string& name, const std::string& suffix = "", bool adds = false);
+  SelectionSets(Graph& graph, const std::string& name, const std::string& suffix = "", bool adds = false);
   // With fields and states of a vertex that writes candidates, but for what it writes and the rows.
   void add(const Selection& selection, const std::string& vertex, std::vector<Field> fields, std::vector<State> states);
-  const poplar::program::Sequence& program() const { return program_; }
+  const Sequence& program() const { return program_; }
 
  private:
-  poplar::Graph& graph_;
+  Graph& graph_;
   std::string name_;
   bool adds_;
-  poplar::ComputeSet candidates_, cuts_, lists_;
-  poplar::program::Sequence program_;
+  ComputeSet candidates_, cuts_, lists_;
+  Sequence program_;
 };
 
 struct SelectSpikesOptions {
@@ -51,24 +48,23 @@ struct SelectSpikesOptions {
 // but for the ids.
 struct SelectSpikesTensors {
   std::vector<Home> homes;
-  poplar::Tensor v;                            // [rows, neurons]
-  poplar::Tensor threshold, second_threshold;  // float [neurons], spread over all tiles
-  poplar::Tensor records;                      // ids [rows, stride], as in poplar_kernels/lists/lists.hpp
-  poplar::Tensor values;                       // v's type [rows, capacity]: 1 for spikes, else 0
+  Tensor v;                            // [rows, neurons]
+  Tensor threshold, second_threshold;  // float [neurons], spread over all tiles
+  Tensor records;                      // ids [rows, stride], as in poplar_kernels/lists/lists.hpp
+  Tensor values;                       // v's type [rows, capacity]: 1 for spikes, else 0
 };
 
-SelectSpikesTensors addSelectSpikesTensors(poplar::Graph& graph, const SelectSpikesOptions& options);
+SelectSpikesTensors addSelectSpikesTensors(Graph& graph, const SelectSpikesOptions& options);
 
-poplar::program::Sequence addSelectSpikes(poplar::Graph& graph, const SelectSpikesOptions& options,
-                                          const SelectSpikesTensors& tensors);
+Sequence addSelectSpikes(Graph& graph, const SelectSpikesOptions& options, const SelectSpikesTensors& tensors);
 
 struct SelectSpikesGradients {
-  poplar::Tensor v;          // v's type [rows, neurons]
-  poplar::Tensor threshold;  // float [neurons], summed over the rows
+  Tensor v;          // v's type [rows, neurons]
+  Tensor threshold;  // float [neurons], summed over the rows
 };
 
 // Adds what computes them to a program.
-SelectSpikesGradients addSelectSpikesBackward(poplar::Graph& graph, const SelectSpikesOptions& options,
-                                              const SelectSpikesTensors& tensors, poplar::program::Sequence& program);
+SelectSpikesGradients addSelectSpikesBackward(Graph& graph, const SelectSpikesOptions& options,
+                                              const SelectSpikesTensors& tensors, Sequence& program);
 
 }  // namespace snnjax::builders

@@ -2,23 +2,18 @@
 
 #include <popops/Reduce.hpp>
 #include <popops/Zero.hpp>
-#include <poputil/VertexTemplates.hpp>
 
 #include "vertices.hpp"
 
 namespace snnjax::builders {
 namespace {
 
-using poplar::program::Execute;
-using poplar::program::Sequence;
-
 // A vertex on each tile of the outputs, with its blocks of those fields that are in blocks.
-Sequence addVertices(poplar::Graph& graph, const SpikeMatmulOptions& options, const TileRange& tiles,
+Sequence addVertices(Graph& graph, const SpikeMatmulOptions& options, const TileRange& tiles,
                      const std::string& codelet, const std::string& name, const std::vector<Field>& whole,
                      const std::vector<Field>& in_blocks) {
-  const std::string vertex =
-      poputil::templateVertex(codelet, floatType(options.half_weights), idType(options.long_ids));
-  const poplar::ComputeSet set = graph.addComputeSet(name);
+  const std::string vertex = templateVertex(codelet, floatType(options.half_weights), idType(options.long_ids));
+  const ComputeSet set = graph.addComputeSet(name);
   for (unsigned i = 0; i < tiles.count; ++i) {
     std::vector<Field> fields = whole;
     for (const Field& each : in_blocks) fields.push_back({each.name, each.tensor[i]});
@@ -38,10 +33,10 @@ TileRange tilesOf(const SpikeMatmulOptions& options, unsigned num_tiles) {
   return spreadColumns(options.outputs, kWordBytes / (options.half_weights ? 2 : 4), num_tiles);
 }
 
-SpikeMatmulTensors addSpikeMatmulTensors(poplar::Graph& graph, const SpikeMatmulOptions& options,
-                                         const poplar::Type& weights_type, const poplar::Tensor& weights) {
+SpikeMatmulTensors addSpikeMatmulTensors(Graph& graph, const SpikeMatmulOptions& options, const Type& weights_type,
+                                         const Tensor& weights) {
   const unsigned num_tiles = graph.getTarget().getNumTiles();
-  const poplar::Type type = floatType(options.half_weights);
+  const Type type = floatType(options.half_weights);
   const std::vector<Home> homes = spreadRows(options.rows, num_tiles);
   SpikeMatmulTensors tensors;
   tensors.tiles = tilesOf(options, num_tiles);
@@ -53,17 +48,16 @@ SpikeMatmulTensors addSpikeMatmulTensors(poplar::Graph& graph, const SpikeMatmul
   return tensors;
 }
 
-Sequence addSpikeMatmul(poplar::Graph& graph, const SpikeMatmulOptions& options, const SpikeMatmulTensors& tensors) {
+Sequence addSpikeMatmul(Graph& graph, const SpikeMatmulOptions& options, const SpikeMatmulTensors& tensors) {
   return addVertices(graph, options, tensors.tiles, "snnjax::SpikeMatmul", "spike_matmul",
                      {{"ids", tensors.ids}, {"values", tensors.values}},
                      {{"weights", tensors.weights}, {"out", tensors.out}});
 }
 
 // Each tile's dot products with its own columns, and their sum.
-Sequence addSpikeMatmulValuesGradient(poplar::Graph& graph, const SpikeMatmulOptions& options,
+Sequence addSpikeMatmulValuesGradient(Graph& graph, const SpikeMatmulOptions& options,
                                       const SpikeMatmulTensors& tensors) {
-  const poplar::Tensor dots =
-      addBlocks(graph, poplar::FLOAT, tensors.tiles, tensors.values.numElements(), "spike_matmul/dots");
+  const Tensor dots = addBlocks(graph, FLOAT, tensors.tiles, tensors.values.numElements(), "spike_matmul/dots");
   Sequence program =
       addVertices(graph, options, tensors.tiles, "snnjax::SpikeMatmulValuesGradient", "spike_matmul_backward",
                   {{"ids", tensors.ids}}, {{"weights", tensors.weights}, {"g", tensors.out}, {"d_values", dots}});
@@ -72,7 +66,7 @@ Sequence addSpikeMatmulValuesGradient(poplar::Graph& graph, const SpikeMatmulOpt
   return program;
 }
 
-Sequence addSpikeMatmulWeightsGradient(poplar::Graph& graph, const SpikeMatmulOptions& options,
+Sequence addSpikeMatmulWeightsGradient(Graph& graph, const SpikeMatmulOptions& options,
                                        const SpikeMatmulTensors& tensors) {
   Sequence program;
   popops::zero(graph, tensors.weights, program, "spike_matmul/zero");

@@ -2,10 +2,7 @@
 // that only ids and values travel forward, and partial sums of d_values back. Defined by snnjax/ops/spike_matmul.py.
 #pragma once
 
-#include <poplar/Graph.hpp>
-#include <poplar/Program.hpp>
-
-#include "builders/layout/spread.hpp"
+#include "builders/vertices.hpp"
 
 namespace snnjax::builders {
 
@@ -20,26 +17,25 @@ struct SpikeMatmulOptions {
 
 // Of the product, or of one of its gradients: then `out` is a cotangent, and `values` or `weights` the gradient.
 struct SpikeMatmulTensors {
-  TileRange tiles;         // of the outputs
-  poplar::Tensor ids;      // [rows, capacity], rows spread over all tiles; ids out of range name nothing
-  poplar::Tensor values;   // weights' type [rows, capacity], likewise
-  poplar::Tensor weights;  // or float, as a gradient: [tiles, (num_inputs + 1) * columns]; a block is row-major, its
-                           // last row 0, or scratch
-  poplar::Tensor out;      // weights' type [tiles, rows * columns]
+  TileRange tiles;  // of the outputs
+  Tensor ids;       // [rows, capacity], rows spread over all tiles; ids out of range name nothing
+  Tensor values;    // weights' type [rows, capacity], likewise
+  Tensor weights;   // or float, as a gradient: [tiles, (num_inputs + 1) * columns]; a block is row-major, its
+                    // last row 0, or scratch
+  Tensor out;       // weights' type [tiles, rows * columns]
 };
 
 // The outputs that each tile holds.
 TileRange tilesOf(const SpikeMatmulOptions& options, unsigned num_tiles);
 
 // Given weights, or a gradient of them, are used in place; if not valid, they are a variable of this type.
-SpikeMatmulTensors addSpikeMatmulTensors(poplar::Graph& graph, const SpikeMatmulOptions& options,
-                                         const poplar::Type& weights_type, const poplar::Tensor& weights);
+SpikeMatmulTensors addSpikeMatmulTensors(Graph& graph, const SpikeMatmulOptions& options, const Type& weights_type,
+                                         const Tensor& weights);
 
-poplar::program::Sequence addSpikeMatmul(poplar::Graph& graph, const SpikeMatmulOptions& options,
-                                         const SpikeMatmulTensors& tensors);
-poplar::program::Sequence addSpikeMatmulValuesGradient(poplar::Graph& graph, const SpikeMatmulOptions& options,
-                                                       const SpikeMatmulTensors& tensors);
-poplar::program::Sequence addSpikeMatmulWeightsGradient(poplar::Graph& graph, const SpikeMatmulOptions& options,
-                                                        const SpikeMatmulTensors& tensors);
+Sequence addSpikeMatmul(Graph& graph, const SpikeMatmulOptions& options, const SpikeMatmulTensors& tensors);
+Sequence addSpikeMatmulValuesGradient(Graph& graph, const SpikeMatmulOptions& options,
+                                      const SpikeMatmulTensors& tensors);
+Sequence addSpikeMatmulWeightsGradient(Graph& graph, const SpikeMatmulOptions& options,
+                                       const SpikeMatmulTensors& tensors);
 
 }  // namespace snnjax::builders

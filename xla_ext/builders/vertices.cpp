@@ -4,8 +4,8 @@
 
 namespace snnjax::builders {
 
-void addVertex(poplar::Graph& graph, poplar::ComputeSet set, const std::string& type, unsigned tile,
-               const std::vector<Field>& fields, const std::vector<State>& states) {
+void addVertex(Graph& graph, ComputeSet set, const std::string& type, unsigned tile, const std::vector<Field>& fields,
+               const std::vector<State>& states) {
   const poplar::VertexRef vertex = graph.addVertex(set, type);
   for (const Field& field : fields) {
     const bool is_scalar = field.tensor.rank() == 0;
@@ -17,37 +17,36 @@ void addVertex(poplar::Graph& graph, poplar::ComputeSet set, const std::string& 
   graph.setTileMapping(vertex, tile);
 }
 
-poplar::Tensor addBlocks(poplar::Graph& graph, const poplar::Type& type, const TileRange& range, std::size_t elements,
-                         const std::string& name) {
-  const poplar::Tensor blocks = graph.addVariable(type, {range.count, elements}, name);
+Tensor addBlocks(Graph& graph, const Type& type, const TileRange& range, std::size_t elements,
+                 const std::string& name) {
+  const Tensor blocks = graph.addVariable(type, {range.count, elements}, name);
   for (unsigned i = 0; i < range.count; ++i) graph.setTileMapping(blocks[i], range.first + i);
   return blocks;
 }
 
-poplar::Tensor asRows(const poplar::Tensor& blocks, const TileRange& range, std::size_t rows, std::size_t width) {
+Tensor asRows(const Tensor& blocks, const TileRange& range, std::size_t rows, std::size_t width) {
   const std::size_t count = range.count, columns = range.columns;
-  const poplar::Tensor used = blocks.slice(0, rows * columns, 1).reshape({count, rows, columns});
+  const Tensor used = blocks.slice(0, rows * columns, 1).reshape({count, rows, columns});
   return used.dimShuffle({1, 0, 2}).reshape({rows, count * columns}).slice(0, width, 1);
 }
 
-poplar::Tensor addAtHomes(poplar::Graph& graph, const poplar::Type& type, const std::vector<Home>& homes,
-                          std::size_t elements, const std::string& name) {
+Tensor addAtHomes(Graph& graph, const Type& type, const std::vector<Home>& homes, std::size_t elements,
+                  const std::string& name) {
   const std::size_t count = homes.back().first + homes.back().rows;
-  const poplar::Tensor rows = graph.addVariable(type, {count, elements}, name);
+  const Tensor rows = graph.addVariable(type, {count, elements}, name);
   for (const Home& home : homes) graph.setTileMapping(rowsOf(rows, home), home.tile);
   return rows;
 }
 
-poplar::Tensor rowsOf(const poplar::Tensor& tensor, const Home& home, unsigned dimension) {
+Tensor rowsOf(const Tensor& tensor, const Home& home, unsigned dimension) {
   return tensor.slice(home.first, home.first + home.rows, dimension);
 }
 
-poplar::program::Program zeros(poplar::Graph& graph, const std::vector<poplar::Tensor>& tensors,
-                               const std::string& name) {
-  if (tensors.empty()) return poplar::program::Sequence();
-  const poplar::ComputeSet set = graph.addComputeSet(name);
-  for (const poplar::Tensor& each : tensors) popops::zero(graph, each, graph.getTileMapping(each), set);
-  return poplar::program::Execute(set);
+Program zeros(Graph& graph, const std::vector<Tensor>& tensors, const std::string& name) {
+  if (tensors.empty()) return Sequence();
+  const ComputeSet set = graph.addComputeSet(name);
+  for (const Tensor& each : tensors) popops::zero(graph, each, graph.getTileMapping(each), set);
+  return Execute(set);
 }
 
 }  // namespace snnjax::builders

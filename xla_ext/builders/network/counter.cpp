@@ -4,9 +4,9 @@
 
 namespace snnjax::builders {
 
-Counter::Counter(poplar::Graph& graph, unsigned num_tiles, unsigned start, const std::string& name)
-    : counters_(graph.addVariable(poplar::UNSIGNED_INT, {num_tiles}, name)),
-      start_(graph.addConstant(poplar::UNSIGNED_INT, {num_tiles}, start, name + "/start")) {
+Counter::Counter(Graph& graph, unsigned num_tiles, unsigned start, const std::string& name)
+    : counters_(graph.addVariable(UNSIGNED_INT, {num_tiles}, name)),
+      start_(graph.addConstant(UNSIGNED_INT, {num_tiles}, start, name + "/start")) {
   for (unsigned tile = 0; tile < num_tiles; ++tile) {
     graph.setTileMapping(counters_[tile], tile);
     graph.setTileMapping(start_[tile], tile);
@@ -14,12 +14,12 @@ Counter::Counter(poplar::Graph& graph, unsigned num_tiles, unsigned start, const
   graph.setInitialValue(counters_, start);
 }
 
-void Counter::advance(poplar::Graph& graph, poplar::ComputeSet set, unsigned first, unsigned count, unsigned by) const {
+void Counter::advance(Graph& graph, ComputeSet set, unsigned first, unsigned count, unsigned by) const {
   for (unsigned tile = first; tile < first + count; ++tile) {
     addVertex(graph, set, "snnjax::Advance", tile, {{"counter", counters_[tile]}}, {{"by", by}});
   }
 }
 
-poplar::program::Program Counter::reset() const { return poplar::program::Copy(start_, counters_); }
+Program Counter::reset() const { return Copy(start_, counters_); }
 
 }  // namespace snnjax::builders

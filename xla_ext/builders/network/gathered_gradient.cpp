@@ -3,7 +3,6 @@
 // groups, and adds up the rows in which each input fires: nothing is summed over groups, but for the few inputs that
 // fire so often that all tiles of the block share their rows.
 #include <algorithm>
-#include <poputil/VertexTemplates.hpp>
 #include <utility>
 
 #include "builders/network/rows.hpp"
@@ -11,19 +10,14 @@
 namespace snnjax::builders {
 namespace {
 
-using poplar::Tensor;
-using poplar::UNSIGNED_INT;
-using poplar::program::Execute;
 using poplar::program::If;
 using poplar::program::RepeatWhileTrue;
-using poplar::program::Sequence;
-using poputil::templateVertex;
 
 constexpr unsigned kBits = 32;  // of a word
 
 class GatheredGradient {
  public:
-  GatheredGradient(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l, bool own)
+  GatheredGradient(Graph& graph, const NetworkPlan& plan, std::size_t l, bool own)
       : graph_(graph),
         plan_(plan),
         l_(l),
@@ -35,7 +29,7 @@ class GatheredGradient {
   // Lists of layers name nobody twice; a user's events may, and are gone through again then.
   void add(const Tensor& lists, const Tensor& g_current, const Tensor& g_weights, Pass& pass) {
     Sequence again;
-    for (const poplar::ComputeSet& set : pass.of_lists) {
+    for (const ComputeSet& set : pass.of_lists) {
       of_lists_.push_back({set});
       if (!repeats()) continue;
       of_lists_.back().push_back(graph_.addComputeSet(name("again")));
@@ -48,7 +42,7 @@ class GatheredGradient {
     addShared(g_current, g_weights, pass);
     pass.body.add(sums_);
     if (!repeats()) return;
-    const poplar::ComputeSet next = graph_.addComputeSet(name("level"));
+    const ComputeSet next = graph_.addComputeSet(name("level"));
     level_.advance(graph_, next, 0, plan_.num_tiles, 1);
     const RepeatWhileTrue levels(Sequence(), any_, Sequence({Execute(next), again, sums_}));
     pass.body.add(If(any_, Sequence({levels, level_.reset()}), Sequence()));
@@ -63,15 +57,15 @@ class GatheredGradient {
   std::string name(const char* what) const {
     return "backward/" + std::string(own_ ? "own_" : "") + what + std::to_string(l_);
   }
-  poplar::ComputeSet addSet(const char* what) {
-    const poplar::ComputeSet set = graph_.addComputeSet(name(what));
+  ComputeSet addSet(const char* what) {
+    const ComputeSet set = graph_.addComputeSet(name(what));
     sums_.add(Execute(set));
     return set;
   }
   enum Stage : std::size_t { kMasks, kTurned, kRows };  // of Pass::of_lists
   void addOfLists(Stage stage, const std::string& type, unsigned tile, const std::vector<Field>& fields,
                   const std::vector<State>& states) {
-    for (const poplar::ComputeSet& set : of_lists_[stage]) addVertex(graph_, set, type, tile, fields, states);
+    for (const ComputeSet& set : of_lists_[stage]) addVertex(graph_, set, type, tile, fields, states);
   }
 
   // At the homes, a bit for each input: [words of a row, rows].
@@ -86,7 +80,7 @@ class GatheredGradient {
       graph_.setTileMapping(more_[h], home.tile);
       rows.push_back(rowsOf(masks, home).flatten().reshape({words, home.rows}));
       addOfLists(
-          kMasks, templateVertex("snnjax::MaskSpikes", poplar::UNSIGNED_SHORT), home.tile,
+          kMasks, templateVertex("snnjax::MaskSpikes", UNSIGNED_SHORT), home.tile,
           {{"list", rowsOf(lists, home)}, {"masks", rows.back()}, {"more", more_[h]}, {"level", level_.at(home.tile)}},
           {{"rows", home.rows},
            {"stride", list.stride},
@@ -108,9 +102,9 @@ class GatheredGradient {
     return poplar::concat(first, rows, 2).reshape({masks.dim(0), batch * steps});
   }
 
-  void addAny(const std::vector<poplar::ComputeSet>& sets, unsigned tile, const Tensor& in, const Tensor& any) {
+  void addAny(const std::vector<ComputeSet>& sets, unsigned tile, const Tensor& in, const Tensor& any) {
     graph_.setTileMapping(any, tile);
-    for (const poplar::ComputeSet& set : sets) {
+    for (const ComputeSet& set : sets) {
       addVertex(graph_, set, templateVertex("snnjax::AnyWord", any.elementType()), tile, {{"in", in}, {"any", any}},
                 {{"count", static_cast<unsigned>(in.numElements())}});
     }
@@ -162,7 +156,7 @@ class GatheredGradient {
 
   // Each tile sums for its part of the inputs.
   void addSums(const Tensor& g_current, const Tensor& g_weights) {
-    const poplar::ComputeSet set = addSet("weights");
+    const ComputeSet set = addSet("weights");
     const std::size_t columns = layer().tiles.columns;
     any_shared_ = addOfTiles(1, "any_shared");  // 0 from the start, and after it was read
     graph_.setInitialValue(any_shared_, 0U);
@@ -218,12 +212,10 @@ class GatheredGradient {
     } else {
       addAny({addSet("shared/any")}, layer().tileOf(0, 0), any_shared_[0].flatten(), any);
     }
-    const poplar::ComputeSet sums = graph_.addComputeSet(name("shared/sums")),
-                             adds = graph_.addComputeSet(name("shared/adds"));
+    const ComputeSet sums = graph_.addComputeSet(name("shared/sums")), adds = graph_.addComputeSet(name("shared/adds"));
     const std::size_t columns = layer().tiles.columns, groups = layer().sample_groups.size(),
                       each = kSharedOfTile * columns;
-    const Tensor partial =
-        graph_.addVariable(poplar::FLOAT, {layer().tiles.count, groups, groups * each}, name("shared/sums"));
+    const Tensor partial = graph_.addVariable(FLOAT, {layer().tiles.count, groups, groups * each}, name("shared/sums"));
     forEachTile(plan_, l_, [&](const LayerTile& at) {
       graph_.setTileMapping(partial[at.block][at.group], at.tile());
       const unsigned first = layer().sample_groups[at.group].first * plan_.block_steps, word = first / kBits,
@@ -250,7 +242,7 @@ class GatheredGradient {
     sums_.add(If(any, Sequence({Execute(sums), Execute(adds)}), Sequence()));
   }
 
-  poplar::Graph& graph_;
+  Graph& graph_;
   const NetworkPlan& plan_;
   std::size_t l_;
   bool own_;               // the weights of own spikes of the step before
@@ -259,19 +251,19 @@ class GatheredGradient {
   Tensor masks_, turned_, records_, more_, any_;
   Tensor any_shared_, shared_, shared_bits_;  // [blocks, groups, ...]
   std::vector<Tensor> more_of_tiles_;
-  std::vector<std::vector<poplar::ComputeSet>> of_lists_;  // of each stage: the first one, and where it is done again
+  std::vector<std::vector<ComputeSet>> of_lists_;  // of each stage: the first one, and where it is done again
   Sequence sums_;
 };
 
 }  // namespace
 
-void addGatheredGradient(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t l,
-                         bool own, const Tensor& g_current, const Tensor& g_weights, Pass& pass) {
+void addGatheredGradient(Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t l, bool own,
+                         const Tensor& g_current, const Tensor& g_weights, Pass& pass) {
   const std::string name = "backward/" + std::string(own ? "own_" : "") + "weights" + std::to_string(l);
   const Tensor sums = spreadOverGroups(graph, plan.layers[l], g_weights, name + "/sums");
   if (plan.num_blocks > 1) pass.zeros.push_back(sums);
   GatheredGradient(graph, plan, l, own).add(tensors.lists[own ? l + 1 : l].lists, g_current, sums, pass);
-  if (sums != g_weights) pass.after.add(poplar::program::Copy(sums, g_weights));
+  if (sums != g_weights) pass.after.add(Copy(sums, g_weights));
 }
 
 }  // namespace snnjax::builders

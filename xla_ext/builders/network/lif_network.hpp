@@ -2,11 +2,8 @@
 // run on the device. What they compute is defined by snnjax/ops/lif_network.py; README.md explains the layout.
 #pragma once
 
-#include <poplar/Graph.hpp>
-#include <poplar/Program.hpp>
 #include <vector>
 
-#include "builders/layout/network_plan.hpp"
 #include "builders/network/network_tensors.hpp"
 
 namespace snnjax::builders {
@@ -15,47 +12,47 @@ namespace snnjax::builders {
 // input lists and values; writes membranes, counts, dropped, last spikes, and the histories of all lists if the record
 // is kept. Where membranes or second states are not kept, their one row is the state: before the first step on entry,
 // after the last one on return.
-poplar::program::Sequence addForward(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors);
+Sequence addForward(Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors);
 
 // Cotangents in and out of the backward pass of one layer, on its tiles, in the layouts of LayerTensors.
 struct LayerCotangents {
-  poplar::Tensor g_counts;   // in: float [tiles, batch * columns]
-  poplar::Tensor g_last;     // in: float [tiles, batch * columns], of the last membranes; is overwritten
-  poplar::Tensor g_output;   // in, of the network's output, last layer only: float, outputInTime() says where; of
-                             // lists a history of their entries at the homes
-  poplar::Tensor g_weights;  // out: float [tiles, (inputs + 1) * columns]; last row of a block: scratch
-  poplar::Tensor g_bias;     // out: float [tiles, batch * columns], to be summed over the batch
+  Tensor g_counts;   // in: float [tiles, batch * columns]
+  Tensor g_last;     // in: float [tiles, batch * columns], of the last membranes; is overwritten
+  Tensor g_output;   // in, of the network's output, last layer only: float, outputInTime() says where; of
+                     // lists a history of their entries at the homes
+  Tensor g_weights;  // out: float [tiles, (inputs + 1) * columns]; last row of a block: scratch
+  Tensor g_bias;     // out: float [tiles, batch * columns], to be summed over the batch
   // float [tiles, batch * columns]; of the readout the gradient of its last membranes on entry, of its first ones on
   // return.
-  poplar::Tensor g_v;
+  Tensor g_v;
   // Of recurrent layers. In, is overwritten: float [batch, neurons] at the homes of the layer's lists, of the last
   // spikes. Out: likewise of the spikes before the first step; float [tiles, (neurons + 1) * columns], as g_weights.
-  poplar::Tensor g_last_spikes, g_first_spikes, g_recurrent;
-  poplar::Tensor g_first;  // out: float [tiles, batch * columns], of the first membranes; not of the readout
+  Tensor g_last_spikes, g_first_spikes, g_recurrent;
+  Tensor g_first;  // out: float [tiles, batch * columns], of the first membranes; not of the readout
   // Of neurons with a second state: float [tiles, batch * columns]; as g_last and g_first.
-  poplar::Tensor g_w, g_last_w, g_first_w;
+  Tensor g_w, g_last_w, g_first_w;
   // Out, where the layer learns its constants: float [tiles, batch * columns], to be summed over the
   // batch. A readout has no threshold.
-  poplar::Tensor g_decay, g_threshold, g_gain;
-  poplar::Tensor g_second;  // likewise of LayerTensors::second: float [tiles, 6 * batch * columns]
+  Tensor g_decay, g_threshold, g_gain;
+  Tensor g_second;  // likewise of LayerTensors::second: float [tiles, 6 * batch * columns]
 };
 
 struct NetworkCotangents {
   std::vector<LayerCotangents> layers;
   // Out, where options.inputs_gradient: as ListTensors::values_history of the inputs; any numbers in slots that list
   // nothing.
-  poplar::Tensor g_inputs;
+  Tensor g_inputs;
 };
 
 // The gradient of the output, seen as [tiles, steps of all blocks * batch * columns].
-poplar::Tensor outputInTime(const NetworkPlan& plan, const poplar::Tensor& g_output);
+Tensor outputInTime(const NetworkPlan& plan, const Tensor& g_output);
 
 // Gradients of weights are given for all layers, or for none.
-NetworkCotangents addNetworkCotangents(poplar::Graph& graph, const NetworkPlan& plan,
+NetworkCotangents addNetworkCotangents(Graph& graph, const NetworkPlan& plan,
                                        const std::vector<LayerWeights>& given = {});
 
 // Runs after the forward program, on the record it kept.
-poplar::program::Sequence addBackward(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,
-                                      const NetworkCotangents& cotangents);
+Sequence addBackward(Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,
+                     const NetworkCotangents& cotangents);
 
 }  // namespace snnjax::builders

@@ -1,7 +1,6 @@
 // The backward pass, over blocks of steps and in each from the last layer to the first: neurons back through time,
 // weight gradients of all rows, and what the lists pass on to the layer below.
 #include <algorithm>
-#include <poputil/VertexTemplates.hpp>
 
 #include "builders/network/recurrent.hpp"
 #include "builders/network/rows.hpp"
@@ -9,17 +8,9 @@
 namespace snnjax::builders {
 namespace {
 
-using poplar::Tensor;
-using poplar::UNSIGNED_SHORT;
-using poplar::program::Copy;
-using poplar::program::Execute;
-using poplar::program::Sequence;
-using poputil::templateVertex;
-
 class Backward {
  public:
-  Backward(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,
-           const NetworkCotangents& cotangents)
+  Backward(Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, const NetworkCotangents& cotangents)
       : graph_(graph), plan_(plan), tensors_(tensors), cotangents_(cotangents), pass_(graph, plan, true) {}
 
   Sequence program() {
@@ -48,7 +39,7 @@ class Backward {
   std::string name(const char* what, std::size_t l) const {
     return "backward/" + std::string(what) + std::to_string(l);
   }
-  poplar::ComputeSet addSet(const char* what, std::size_t l) { return pass_.addSet(graph_, what + std::to_string(l)); }
+  ComputeSet addSet(const char* what, std::size_t l) { return pass_.addSet(graph_, what + std::to_string(l)); }
 
   // The last layer's weights wait for its lists.
   void addListsAlone() {
@@ -74,7 +65,7 @@ class Backward {
     if (plan_.listsOutput()) return addDenseRows(last + 1, ofOutputLists(all));
     if (plan_.num_blocks == 1) return all.reshape({all.dim(0), all.dim(2)});
     const Tensor rows = addRowsOf(graph_, plan_, last, plan_.layers[last].tiles.columns, "backward/g_output");
-    const poplar::ComputeSet set = addSet("load_output", last);
+    const ComputeSet set = addSet("load_output", last);
     forEachTile(plan_, last, [&](const LayerTile& at) {
       const std::size_t each = at.rows() * at.layer().tiles.columns, first = ownFirst(at);
       addLoadBlock(graph_, set, at.tile(), all[at.block].slice(first, first + each, 1), at.ownRows(rows), pass_.block);
@@ -85,8 +76,8 @@ class Backward {
   Tensor ofOutputLists(const Tensor& history) {
     if (plan_.num_blocks == 1) return history;
     const ListPlan& list = plan_.lists.back();
-    const Tensor rows = addAtHomes(graph_, poplar::FLOAT, list.homes, list.capacity, "backward/g_output");
-    const poplar::ComputeSet set = addSet("load_output", plan_.layers.size() - 1);
+    const Tensor rows = addAtHomes(graph_, FLOAT, list.homes, list.capacity, "backward/g_output");
+    const ComputeSet set = addSet("load_output", plan_.layers.size() - 1);
     for (const Home& home : list.homes) {
       addLoadBlock(graph_, set, home.tile, historyOf(plan_, list.capacity, history, home), rowsOf(rows, home),
                    pass_.block);
@@ -104,7 +95,7 @@ class Backward {
       addRecurrentBackward(graph_, plan_, tensors_, cotangents_, l, g_spikes, g_current, pass_);
       return g_current;
     }
-    const poplar::ComputeSet set = addSet("neurons", l);
+    const ComputeSet set = addSet("neurons", l);
     const bool learns = layer.learns_constants;
     forEachTile(plan_, l, [&](const LayerTile& at) {
       std::vector<Field> fields = layer.leaky ? leakyGradientFields(at, tensors_, cotangents_, pass_.block, g_current)
@@ -126,7 +117,7 @@ class Backward {
     const LayerCotangents& own = cotangents_.layers[l];
     const bool second = layer.neuron.second_state;
     const ThresholdSums sums = thresholdSums(graph_, plan_, l, own, second);
-    const poplar::ComputeSet set = graph_.addComputeSet(name("first_states", l));
+    const ComputeSet set = graph_.addComputeSet(name("first_states", l));
     pass_.after.add(Execute(set));
     forEachTile(plan_, l, [&](const LayerTile& at) {
       std::vector<State> states = surrogateStates(layer.neuron);
@@ -180,7 +171,7 @@ class Backward {
     const ListPlan& list = plan_.lists[l];
     const Tensor dots = addRowsOf(graph_, plan_, l, list.capacity, name("dots", l));
     const Tensor all = list.dense ? addRecordOfAll(graph_, list) : Tensor();
-    const poplar::ComputeSet set = addSet("dots", l);
+    const ComputeSet set = addSet("dots", l);
     forEachTile(plan_, l, [&](const LayerTile& at) {
       std::vector<State> states = rowStates(at, list);
       if (list.dense) states[1] = {"stride", 0U};
@@ -199,8 +190,8 @@ class Backward {
 
   Tensor addSumOfBlocks(std::size_t l, const Tensor& dots) {
     const auto count = static_cast<unsigned>(dots.dim(1)), each = ceilDivide(ceilDivide(count, plan_.num_tiles), 2) * 2;
-    const Tensor sums = graph_.addVariable(poplar::FLOAT, {count}, name("list_gradient", l));
-    const poplar::ComputeSet set = addSet("sum_of_blocks", l);
+    const Tensor sums = graph_.addVariable(FLOAT, {count}, name("list_gradient", l));
+    const ComputeSet set = addSet("sum_of_blocks", l);
     unsigned tile = 0;
     for (unsigned first = 0; first < count; first += each, ++tile) {
       const unsigned last = std::min(count, first + each);
@@ -214,7 +205,7 @@ class Backward {
 
   void storeInputsGradient(const Tensor& values) {
     const ListPlan& list = plan_.lists.front();
-    const poplar::ComputeSet set = addSet("store_gradient", 0);
+    const ComputeSet set = addSet("store_gradient", 0);
     for (const Home& home : list.homes) {
       addStoreBlock(graph_, set, home.tile, rowsOf(values.reshape({plan_.blockRows(), list.capacity}), home),
                     historyOf(plan_, list.capacity, cotangents_.g_inputs, home), pass_.block);
@@ -226,8 +217,8 @@ class Backward {
     const ListPlan& list = plan_.lists[l];
     const LayerPlan& below = plan_.layers[l - 1];
     const unsigned columns = below.tiles.columns;
-    const Tensor rows = addAtHomes(graph_, poplar::FLOAT, list.homes, below.paddedNeurons(), name("rows", l));
-    const poplar::ComputeSet set = addSet("rows", l);
+    const Tensor rows = addAtHomes(graph_, FLOAT, list.homes, below.paddedNeurons(), name("rows", l));
+    const ComputeSet set = addSet("rows", l);
     std::vector<Tensor> blocks;
     for (const Home& home : list.homes) {
       const Tensor own = rowsOf(rows, home);
@@ -246,7 +237,7 @@ class Backward {
     return poplar::concat(blocks, 1);
   }
 
-  poplar::Graph& graph_;
+  Graph& graph_;
   const NetworkPlan& plan_;
   const NetworkTensors& tensors_;
   const NetworkCotangents& cotangents_;
@@ -255,7 +246,7 @@ class Backward {
 
 }  // namespace
 
-Sequence addBackward(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,
+Sequence addBackward(Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,
                      const NetworkCotangents& cotangents) {
   return Backward(graph, plan, tensors, cotangents).program();
 }

@@ -1,5 +1,4 @@
 // The forward pass, layer by layer over a block of steps: currents, neurons over time, the lists of all rows.
-#include <poputil/VertexTemplates.hpp>
 
 #include "builders/network/recurrent.hpp"
 #include "builders/network/rows.hpp"
@@ -8,16 +7,9 @@
 namespace snnjax::builders {
 namespace {
 
-using poplar::Tensor;
-using poplar::UNSIGNED_SHORT;
-using poplar::program::Copy;
-using poplar::program::Execute;
-using poplar::program::Sequence;
-using poputil::templateVertex;
-
 class Forward {
  public:
-  Forward(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors)
+  Forward(Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors)
       : graph_(graph), plan_(plan), tensors_(tensors), pass_(graph, plan, false) {}
 
   Sequence program() {
@@ -31,11 +23,7 @@ class Forward {
 
  private:
   std::string name(const char* what, std::size_t l) const { return "forward/" + std::string(what) + std::to_string(l); }
-  poplar::ComputeSet addSet(const char* what, std::size_t l) {
-    const poplar::ComputeSet set = graph_.addComputeSet(name(what, l));
-    pass_.body.add(Execute(set));
-    return set;
-  }
+  ComputeSet addSet(const char* what, std::size_t l) { return pass_.addSet(graph_, what + std::to_string(l)); }
 
   void addLayer(std::size_t l) {
     const Tensor current = addCurrents(l);
@@ -47,7 +35,7 @@ class Forward {
   }
 
   void storeLists() {
-    const poplar::ComputeSet set = graph_.addComputeSet("forward/store_lists");
+    const ComputeSet set = graph_.addComputeSet("forward/store_lists");
     for (std::size_t l = 1; l < plan_.lists.size(); ++l) {
       const ListPlan& list = plan_.lists[l];
       const ListTensors& own = tensors_.lists[l];
@@ -68,9 +56,9 @@ class Forward {
       return current;
     }
     const Tensor current = graph_.addVariable(
-        poplar::FLOAT, {plan_.layers[l].tiles.count, std::size_t{plan_.blockRows()} * columns}, name("current", l));
+        FLOAT, {plan_.layers[l].tiles.count, std::size_t{plan_.blockRows()} * columns}, name("current", l));
     const std::string type = templateVertex("snnjax::RowsCurrent", weightsType(plan_), UNSIGNED_SHORT, valued);
-    const poplar::ComputeSet set = addSet("currents", l);
+    const ComputeSet set = addSet("currents", l);
     forEachTile(plan_, l, [&](const LayerTile& at) {
       for (const RowPart& part : rowPartsOf(at)) {
         const Tensor sums = part.of(at.ownRows(current), at.rows());
@@ -86,7 +74,7 @@ class Forward {
   }
 
   void addReadout(std::size_t l, const Tensor& current) {
-    const poplar::ComputeSet set = addSet("readout", l);
+    const ComputeSet set = addSet("readout", l);
     forEachTile(plan_, l, [&](const LayerTile& at) {
       addVertex(graph_, set, "snnjax::LeakyScan", at.tile(), leakyFields(at, tensors_, pass_.block, current),
                 leakyStates(at));
@@ -97,14 +85,13 @@ class Forward {
   Offered addNeurons(std::size_t l, const Tensor& current) {
     const LayerPlan& layer = plan_.layers[l];
     const unsigned columns = layer.tiles.columns;
-    const Offered offered = {
-        addRowsOf(graph_, plan_, l, offeredStride(columns), name("offered", l)),
-        addRowsOf(graph_, plan_, l, columns / 2, name("marks", l)).reinterpret(poplar::UNSIGNED_INT)};
+    const Offered offered = {addRowsOf(graph_, plan_, l, offeredStride(columns), name("offered", l)),
+                             addRowsOf(graph_, plan_, l, columns / 2, name("marks", l)).reinterpret(UNSIGNED_INT)};
     if (layer.recurrent) {
       addRecurrentForward(graph_, plan_, tensors_, l, current, offered, pass_);
       return offered;
     }
-    const poplar::ComputeSet set = addSet("neurons", l);
+    const ComputeSet set = addSet("neurons", l);
     forEachTile(plan_, l, [&](const LayerTile& at) {
       addVertex(graph_, set, templateVertex("snnjax::LifScan", layer.neuron.second_state, plan_.keepsCounts(l)),
                 at.tile(), neuronFields(at, tensors_, pass_.block, current, offered), neuronStates(at));
@@ -117,9 +104,9 @@ class Forward {
     const ListPlan& list = plan_.lists[l + 1];
     const unsigned neurons = plan_.layers[l].neurons, columns = plan_.layers[l].tiles.columns,
                    stride = offeredStride(columns), share = neuronsOfShare(neurons);
-    const Tensor dropped = addAtHomes(graph_, poplar::UNSIGNED_INT, list.homes, 1, name("dropped", l)).flatten();
+    const Tensor dropped = addAtHomes(graph_, UNSIGNED_INT, list.homes, 1, name("dropped", l)).flatten();
     if (plan_.num_blocks > 1) pass_.zeros.push_back(dropped);
-    const poplar::ComputeSet marks = addSet("marks", l);
+    const ComputeSet marks = addSet("marks", l);
     forEachTile(plan_, l, [&](const LayerTile& at) {
       addVertex(graph_, marks, "snnjax::PackMarks", at.tile(),
                 {{"marks", at.ownRows(from.marks)}, {"offered", at.ownRows(from.rows)}},
@@ -141,7 +128,7 @@ class Forward {
   }
 
   // What all layers dropped so far, beside other work.
-  void sumDropped(poplar::ComputeSet set) {
+  void sumDropped(ComputeSet set) {
     for (std::size_t l = 0; l < dropped_.size(); ++l) {
       const Tensor& sums = tensors_.lists[l + 1].dropped;
       const std::vector<Home>& homes = plan_.lists[l + 1].homes;
@@ -158,7 +145,7 @@ class Forward {
     return rows.slice(home.first * each, (home.first + home.rows) * each, 1);
   }
 
-  poplar::Graph& graph_;
+  Graph& graph_;
   const NetworkPlan& plan_;
   const NetworkTensors& tensors_;
   Pass pass_;
@@ -167,7 +154,7 @@ class Forward {
 
 }  // namespace
 
-Sequence addForward(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors) {
+Sequence addForward(Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors) {
   return Forward(graph, plan, tensors).program();
 }
 

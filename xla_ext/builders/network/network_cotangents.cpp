@@ -9,10 +9,9 @@ namespace snnjax::builders {
 namespace {
 
 // [blocks, num_blocks, batch * block_steps * columns], where the neurons are; past the last step it is 0.
-poplar::Tensor addOutputCotangent(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l,
-                                  const std::string& name) {
+Tensor addOutputCotangent(Graph& graph, const NetworkPlan& plan, std::size_t l, const std::string& name) {
   const std::size_t columns = plan.layers[l].tiles.columns;
-  const poplar::Tensor all = addOfSamples(graph, plan, l, plan.num_blocks, plan.block_steps * columns, name);
+  const Tensor all = addOfSamples(graph, plan, l, plan.num_blocks, plan.block_steps * columns, name);
   if (plan.paddedSteps() == plan.options.num_steps) return all;
   const std::size_t row = plan.options.batch * columns;
   graph.setInitialValue(outputInTime(plan, all).slice(plan.options.num_steps * row, plan.paddedSteps() * row, 1), 0.0F);
@@ -20,12 +19,11 @@ poplar::Tensor addOutputCotangent(poplar::Graph& graph, const NetworkPlan& plan,
 }
 
 // Of layer l; its cotangents of weights are those of `there` where these are given.
-LayerCotangents addLayerCotangents(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l,
-                                   const LayerWeights& there) {
+LayerCotangents addLayerCotangents(Graph& graph, const NetworkPlan& plan, std::size_t l, const LayerWeights& there) {
   const LayerPlan& layer = plan.layers[l];
   const std::string name = "layer" + std::to_string(l) + "/";
-  const auto matrix = [&](const poplar::Tensor& known, std::size_t rows, const char* part) {
-    return addMatrix(graph, poplar::FLOAT, layer, rows, known, name + part);
+  const auto matrix = [&](const Tensor& known, std::size_t rows, const char* part) {
+    return addMatrix(graph, FLOAT, layer, rows, known, name + part);
   };
   const auto states = [&](const char* part, std::size_t rows = 1) {
     return addStates(graph, plan, l, rows, name + part);
@@ -48,10 +46,10 @@ LayerCotangents addLayerCotangents(poplar::Graph& graph, const NetworkPlan& plan
   if (layer.recurrent) {
     const std::vector<Home>& homes = plan.lists[l + 1].sample_homes;
     if (plan.options.last_spikes_gradient) {
-      own.g_last_spikes = addAtHomes(graph, poplar::FLOAT, homes, layer.neurons, name + "g_last_spikes");
+      own.g_last_spikes = addAtHomes(graph, FLOAT, homes, layer.neurons, name + "g_last_spikes");
     }
     if (plan.options.first_spikes && plan.options.first_spikes_gradient) {
-      own.g_first_spikes = addAtHomes(graph, poplar::FLOAT, homes, layer.neurons, name + "g_first_spikes");
+      own.g_first_spikes = addAtHomes(graph, FLOAT, homes, layer.neurons, name + "g_first_spikes");
     }
     own.g_recurrent = matrix(there.recurrent, layer.neurons, "g_recurrent");
   }
@@ -63,22 +61,21 @@ LayerCotangents addLayerCotangents(poplar::Graph& graph, const NetworkPlan& plan
   }
   if (l + 1 < plan.layers.size()) return own;
   const ListPlan& list = plan.lists.back();
-  own.g_output = plan.listsOutput() ? addHistory(graph, poplar::FLOAT, plan, list, list.capacity, name + "g_output")
+  own.g_output = plan.listsOutput() ? addHistory(graph, FLOAT, plan, list, list.capacity, name + "g_output")
                                     : addOutputCotangent(graph, plan, l, name + "g_output");
   return own;
 }
 
 }  // namespace
 
-poplar::Tensor outputInTime(const NetworkPlan& plan, const poplar::Tensor& g_output) {
+Tensor outputInTime(const NetworkPlan& plan, const Tensor& g_output) {
   const std::size_t columns = plan.layers.back().tiles.columns, batch = plan.options.batch, tiles = g_output.dim(0);
   return g_output.reshape({tiles, plan.num_blocks, batch, plan.block_steps, columns})
       .dimShuffle({0, 1, 3, 2, 4})
       .reshape({tiles, plan.paddedSteps() * batch * columns});
 }
 
-NetworkCotangents addNetworkCotangents(poplar::Graph& graph, const NetworkPlan& plan,
-                                       const std::vector<LayerWeights>& given) {
+NetworkCotangents addNetworkCotangents(Graph& graph, const NetworkPlan& plan, const std::vector<LayerWeights>& given) {
   NetworkCotangents cotangents;
   for (std::size_t l = 0; l < plan.layers.size(); ++l) {
     const LayerWeights there = given.empty() ? LayerWeights{} : given[l];
@@ -86,7 +83,7 @@ NetworkCotangents addNetworkCotangents(poplar::Graph& graph, const NetworkPlan& 
   }
   if (plan.options.inputs_gradient) {
     const ListPlan& list = plan.lists.front();
-    cotangents.g_inputs = addHistory(graph, poplar::FLOAT, plan, list, list.capacity, "g_inputs");
+    cotangents.g_inputs = addHistory(graph, FLOAT, plan, list, list.capacity, "g_inputs");
   }
   return cotangents;
 }

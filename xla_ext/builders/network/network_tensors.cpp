@@ -10,9 +10,9 @@ namespace snnjax::builders {
 namespace {
 
 // Weights on the tiles of each group, unless they are there already.
-std::vector<poplar::Tensor> addCopies(poplar::Graph& graph, const NetworkPlan& plan, const LayerPlan& layer,
-                                      const poplar::Tensor& weights, const std::string& name) {
-  std::vector<poplar::Tensor> copies;
+std::vector<Tensor> addCopies(Graph& graph, const NetworkPlan& plan, const LayerPlan& layer, const Tensor& weights,
+                              const std::string& name) {
+  std::vector<Tensor> copies;
   for (std::size_t g = 0; layer.sample_groups.size() > 1 && g < layer.sample_groups.size(); ++g) {
     copies.push_back(addGroup(graph, weightsType(plan), layer, g, weights.dim(1), name));
   }
@@ -21,22 +21,21 @@ std::vector<poplar::Tensor> addCopies(poplar::Graph& graph, const NetworkPlan& p
 
 // [tiles, elements of all groups], each group's on its own tiles.
 template <typename Size>
-poplar::Tensor addOfGroups(poplar::Graph& graph, const poplar::Type& type, const LayerPlan& layer,
-                           const std::string& name, Size&& size) {
-  std::vector<poplar::Tensor> groups;
+Tensor addOfGroups(Graph& graph, const Type& type, const LayerPlan& layer, const std::string& name, Size&& size) {
+  std::vector<Tensor> groups;
   for (std::size_t g = 0; g < layer.sample_groups.size(); ++g) {
     groups.push_back(addGroup(graph, type, layer, g, size(layer.sample_groups[g]), name));
   }
   return poplar::concat(groups, 1);
 }
 
-LayerTensors addLayer(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l, const LayerWeights& given) {
+LayerTensors addLayer(Graph& graph, const NetworkPlan& plan, std::size_t l, const LayerWeights& given) {
   const LayerPlan& layer = plan.layers[l];
   const std::string name = "layer" + std::to_string(l) + "/";
   const unsigned columns = layer.tiles.columns;
   const auto states = [&](std::size_t rows, const char* part) { return addStates(graph, plan, l, rows, name + part); };
   const auto constants = [&](std::size_t elements, const char* part) {
-    return addOfGroups(graph, poplar::FLOAT, layer, name + part, [=](const SampleGroup&) { return elements; });
+    return addOfGroups(graph, FLOAT, layer, name + part, [=](const SampleGroup&) { return elements; });
   };
   LayerTensors tensors;
   addWeights(graph, plan, l, given, tensors);
@@ -44,7 +43,7 @@ LayerTensors addLayer(poplar::Graph& graph, const NetworkPlan& plan, std::size_t
   tensors.bias = constants(columns, "bias");
   tensors.decay = constants(columns, "decay");
   tensors.gain = constants(columns, "gain");
-  tensors.lengths = addOfGroups(graph, poplar::UNSIGNED_INT, layer, name + "lengths",
+  tensors.lengths = addOfGroups(graph, UNSIGNED_INT, layer, name + "lengths",
                                 [](const SampleGroup& group) { return std::size_t{group.count}; });
   tensors.membranes = states(plan.membraneRows(l), "membranes");
   if (layer.leaky) return tensors;
@@ -61,33 +60,33 @@ LayerTensors addLayer(poplar::Graph& graph, const NetworkPlan& plan, std::size_t
   }
   tensors.first_current = states(1, "first_current");
   const auto atHomes = [&](const char* part) {
-    return addAtHomes(graph, poplar::FLOAT, plan.lists[l + 1].sample_homes, layer.neurons, name + part);
+    return addAtHomes(graph, FLOAT, plan.lists[l + 1].sample_homes, layer.neurons, name + part);
   };
   tensors.last_spikes = atHomes("last_spikes");
   if (plan.options.first_spikes) tensors.first_spikes = atHomes("first_spikes");
   return tensors;
 }
 
-ListTensors addLists(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l) {
+ListTensors addLists(Graph& graph, const NetworkPlan& plan, std::size_t l) {
   const ListPlan& list = plan.lists[l];
   const std::string name = "lists" + std::to_string(l) + "/";
   const bool is_apart = list.dense || plan.num_blocks > 1;
   // Those of all blocks, and of one.
-  const auto add = [&](const poplar::Type& type, std::size_t width, const char* part) {
-    const poplar::Tensor history = addHistory(graph, type, plan, list, width, name + part + "_history");
-    const poplar::Tensor own =
+  const auto add = [&](const Type& type, std::size_t width, const char* part) {
+    const Tensor history = addHistory(graph, type, plan, list, width, name + part + "_history");
+    const Tensor own =
         is_apart ? addAtHomes(graph, type, list.homes, width, name + part) : history.reshape({plan.blockRows(), width});
     return std::pair(history, own);
   };
   ListTensors tensors;
-  if (list.valued) std::tie(tensors.values_history, tensors.values) = add(poplar::FLOAT, list.capacity, "values");
+  if (list.valued) std::tie(tensors.values_history, tensors.values) = add(FLOAT, list.capacity, "values");
   if (list.dense) {
-    tensors.lists = addAtHomes(graph, poplar::UNSIGNED_SHORT, list.homes, list.stride, name + "lists");
+    tensors.lists = addAtHomes(graph, UNSIGNED_SHORT, list.homes, list.stride, name + "lists");
   } else {
-    std::tie(tensors.history, tensors.lists) = add(poplar::UNSIGNED_SHORT, list.stride, "lists");
+    std::tie(tensors.history, tensors.lists) = add(UNSIGNED_SHORT, list.stride, "lists");
   }
   if (!NetworkPlan::isMade(l)) return tensors;
-  tensors.dropped = graph.addVariable(poplar::UNSIGNED_INT, {plan.options.batch}, name + "dropped");
+  tensors.dropped = graph.addVariable(UNSIGNED_INT, {plan.options.batch}, name + "dropped");
   for (unsigned b = 0; b < plan.options.batch; ++b) {
     graph.setTileMapping(tensors.dropped[b], list.homes[b * list.homes.size() / plan.options.batch].tile);
   }
@@ -95,89 +94,85 @@ ListTensors addLists(poplar::Graph& graph, const NetworkPlan& plan, std::size_t 
 }
 
 // A history as [steps of all blocks, batch, width].
-poplar::Tensor inBlocks(const NetworkPlan& plan, const ListPlan& list, const poplar::Tensor& history,
-                        std::size_t width) {
+Tensor inBlocks(const NetworkPlan& plan, const ListPlan& list, const Tensor& history, std::size_t width) {
   const std::size_t blocks = plan.num_blocks, steps = plan.block_steps, batch = plan.options.batch;
-  std::vector<poplar::Tensor> homes;
+  std::vector<Tensor> homes;
   for (const Home& home : list.homes) {
     homes.push_back(historyOf(plan, width, history, home).reshape({blocks, home.rows, width}));
   }
-  const poplar::Tensor rows = blocks == 1 ? history : poplar::concat(homes, 1);
+  const Tensor rows = blocks == 1 ? history : poplar::concat(homes, 1);
   return rows.reshape({blocks, batch, steps, width}).dimShuffle({0, 2, 1, 3}).reshape({blocks * steps, batch, width});
 }
 
 // Row `row` of states [tiles, rows * batch * columns].
-poplar::Tensor rowOf(const NetworkPlan& plan, std::size_t layer, const poplar::Tensor& states, unsigned row) {
+Tensor rowOf(const NetworkPlan& plan, std::size_t layer, const Tensor& states, unsigned row) {
   const std::size_t elements = std::size_t{plan.options.batch} * plan.layers[layer].tiles.columns;
   return states.slice(row * elements, (row + 1) * elements, 1);
 }
 
 }  // namespace
 
-poplar::Type weightsType(const NetworkPlan& plan) { return floatType(plan.options.half_weights); }
+Type weightsType(const NetworkPlan& plan) { return floatType(plan.options.half_weights); }
 
-poplar::Tensor historyOf(const NetworkPlan& plan, std::size_t width, const poplar::Tensor& history, const Home& home) {
+Tensor historyOf(const NetworkPlan& plan, std::size_t width, const Tensor& history, const Home& home) {
   const std::size_t blocks = plan.num_blocks, first = home.first * blocks * width, own = home.rows * width;
   return history.slice(first, first + blocks * own).reshape({blocks, own});
 }
 
-poplar::Tensor addHistory(poplar::Graph& graph, const poplar::Type& type, const NetworkPlan& plan, const ListPlan& list,
-                          std::size_t width, const std::string& name, unsigned behind) {
+Tensor addHistory(Graph& graph, const Type& type, const NetworkPlan& plan, const ListPlan& list, std::size_t width,
+                  const std::string& name, unsigned behind) {
   const std::size_t elements = std::size_t{plan.blockRows()} * plan.num_blocks * width;
-  const poplar::Tensor history = graph.addVariable(type, {elements}, name);
+  const Tensor history = graph.addVariable(type, {elements}, name);
   for (const Home& home : list.homes) graph.setTileMapping(historyOf(plan, width, history, home), home.tile);
   if (plan.paddedSteps() == plan.options.num_steps || width == 0) return history;
   graph.setInitialValue(inBlocks(plan, list, history, width).slice(plan.options.num_steps, plan.paddedSteps()), behind);
   return history;
 }
 
-poplar::Tensor inTime(const NetworkPlan& plan, const ListPlan& list, const poplar::Tensor& history, std::size_t width) {
+Tensor inTime(const NetworkPlan& plan, const ListPlan& list, const Tensor& history, std::size_t width) {
   return inBlocks(plan, list, history, width).slice(0, plan.options.num_steps);
 }
 
-poplar::Tensor addOfSamples(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l, std::size_t rows,
-                            std::size_t each, const std::string& name) {
+Tensor addOfSamples(Graph& graph, const NetworkPlan& plan, std::size_t l, std::size_t rows, std::size_t each,
+                    const std::string& name) {
   const LayerPlan& layer = plan.layers[l];
-  std::vector<poplar::Tensor> groups;
+  std::vector<Tensor> groups;
   for (std::size_t g = 0; g < layer.sample_groups.size(); ++g) {
     const std::size_t own = layer.sample_groups[g].count * each;
-    groups.push_back(
-        addGroup(graph, poplar::FLOAT, layer, g, rows * own, name).reshape({layer.tiles.count, rows, own}));
+    groups.push_back(addGroup(graph, FLOAT, layer, g, rows * own, name).reshape({layer.tiles.count, rows, own}));
   }
   return poplar::concat(groups, 2);
 }
 
-poplar::Tensor addStates(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l, std::size_t rows,
-                         const std::string& name) {
-  const poplar::Tensor states = addOfSamples(graph, plan, l, rows, plan.layers[l].tiles.columns, name);
+Tensor addStates(Graph& graph, const NetworkPlan& plan, std::size_t l, std::size_t rows, const std::string& name) {
+  const Tensor states = addOfSamples(graph, plan, l, rows, plan.layers[l].tiles.columns, name);
   return states.reshape({states.dim(0), states.dim(1) * states.dim(2)});
 }
 
-poplar::Tensor addGroup(poplar::Graph& graph, const poplar::Type& type, const LayerPlan& layer, std::size_t group,
-                        std::size_t elements, const std::string& name) {
-  const poplar::Tensor blocks = graph.addVariable(type, {layer.tiles.count, elements}, name);
+Tensor addGroup(Graph& graph, const Type& type, const LayerPlan& layer, std::size_t group, std::size_t elements,
+                const std::string& name) {
+  const Tensor blocks = graph.addVariable(type, {layer.tiles.count, elements}, name);
   for (unsigned p = 0; p < layer.tiles.count; ++p) graph.setTileMapping(blocks[p], layer.tileOf(p, group));
   return blocks;
 }
 
-poplar::Tensor membraneRow(const NetworkPlan& plan, std::size_t layer, const LayerTensors& tensors, unsigned row) {
+Tensor membraneRow(const NetworkPlan& plan, std::size_t layer, const LayerTensors& tensors, unsigned row) {
   return rowOf(plan, layer, tensors.membranes, row);
 }
 
-poplar::Tensor secondRow(const NetworkPlan& plan, std::size_t layer, const LayerTensors& tensors, unsigned row) {
+Tensor secondRow(const NetworkPlan& plan, std::size_t layer, const LayerTensors& tensors, unsigned row) {
   return rowOf(plan, layer, tensors.second_states, row);
 }
 
-poplar::Tensor secondConstant(const LayerPlan& layer, const LayerTensors& tensors, GlifConstant constant,
-                              std::size_t group) {
+Tensor secondConstant(const LayerPlan& layer, const LayerTensors& tensors, GlifConstant constant, std::size_t group) {
   const std::size_t first = (group * kSecondConstants + constant - WDecay) * layer.tiles.columns;
   return tensors.second.slice(first, first + layer.tiles.columns, 1);
 }
 
-void addWeights(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l, const LayerWeights& given,
+void addWeights(Graph& graph, const NetworkPlan& plan, std::size_t l, const LayerWeights& given,
                 LayerTensors& tensors) {
   const LayerPlan& layer = plan.layers[l];
-  const auto matrix = [&](const poplar::Tensor& own, std::size_t rows, const char* part) {
+  const auto matrix = [&](const Tensor& own, std::size_t rows, const char* part) {
     return addMatrix(graph, weightsType(plan), layer, rows, own, "layer" + std::to_string(l) + "/" + part);
   };
   tensors.weights = matrix(given.weights, layer.inputs, "weights");
@@ -186,17 +181,16 @@ void addWeights(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l, co
   if (layer.sample_groups.size() == 1) tensors.recurrent_copies = {tensors.recurrent};
 }
 
-poplar::Tensor withGiven(const LayerPlan& layer, const poplar::Tensor& blocks, const poplar::Tensor& given) {
+Tensor withGiven(const LayerPlan& layer, const Tensor& blocks, const Tensor& given) {
   const std::size_t whole = layer.neurons / layer.tiles.columns, elements = blocks.dim(1) - layer.tiles.columns;
-  const poplar::Tensor first = given.slice(0, whole * elements).reshape({whole, elements}),
-                       behind = blocks.slice(0, whole).slice(elements, blocks.dim(1), 1);
+  const Tensor first = given.slice(0, whole * elements).reshape({whole, elements}),
+               behind = blocks.slice(0, whole).slice(elements, blocks.dim(1), 1);
   return poplar::concat(poplar::concat(first, behind, 1), blocks.slice(whole, blocks.dim(0)));
 }
 
-NetworkTensors addNetworkTensors(poplar::Graph& graph, const NetworkPlan& plan,
-                                 const std::vector<LayerWeights>& given) {
+NetworkTensors addNetworkTensors(Graph& graph, const NetworkPlan& plan, const std::vector<LayerWeights>& given) {
   NetworkTensors tensors;
-  tensors.lengths = graph.addVariable(poplar::UNSIGNED_INT, {plan.options.batch}, "lengths");
+  tensors.lengths = graph.addVariable(UNSIGNED_INT, {plan.options.batch}, "lengths");
   graph.setTileMapping(tensors.lengths, plan.lists.front().homes.front().tile);
   for (std::size_t l = 0; l < plan.layers.size(); ++l)
     tensors.layers.push_back(addLayer(graph, plan, l, given.empty() ? LayerWeights{} : given[l]));

@@ -3,8 +3,6 @@
 
 namespace snnjax::builders {
 
-using poplar::Tensor;
-
 std::vector<Field> leakyFields(const LayerTile& at, const NetworkTensors& tensors, const Counter& block,
                                const Tensor& current) {
   const LayerTensors& own = tensors.layers[at.l];
@@ -80,7 +78,7 @@ std::vector<Field> gradientFields(const LayerTile& at, const NetworkTensors& net
   return fields;
 }
 
-ThresholdSums thresholdSums(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l, const LayerCotangents& own,
+ThresholdSums thresholdSums(Graph& graph, const NetworkPlan& plan, std::size_t l, const LayerCotangents& own,
                             bool with_coupling) {
   const auto or_unused = [&](const Tensor& sums) {
     return sums.valid() ? sums : addStates(graph, plan, l, 1, "layer" + std::to_string(l) + "/unused");

@@ -1,20 +1,15 @@
 // The loop of a pass over its blocks of steps, and what goes in and out of histories of all blocks.
-#include <poputil/VertexTemplates.hpp>
 
 #include "builders/network/rows.hpp"
 
 namespace snnjax::builders {
 
-using poplar::Tensor;
-using poplar::program::Execute;
 using poplar::program::Repeat;
-using poplar::program::Sequence;
-using poputil::templateVertex;
 
 namespace {
 
-void addListInputs(poplar::Graph& graph, poplar::ComputeSet set, const NetworkPlan& plan, const ListTensors& tensors,
-                   const Home& home, const Counter& block) {
+void addListInputs(Graph& graph, ComputeSet set, const NetworkPlan& plan, const ListTensors& tensors, const Home& home,
+                   const Counter& block) {
   const ListPlan& list = plan.lists.front();
   addVertex(graph, set, "snnjax::ListInputs", home.tile,
             {{"history", historyOf(plan, list.capacity, tensors.values_history, home)},
@@ -29,7 +24,7 @@ void addListInputs(poplar::Graph& graph, poplar::ComputeSet set, const NetworkPl
 
 }  // namespace
 
-Pass::Pass(poplar::Graph& graph, const NetworkPlan& plan, bool backward)
+Pass::Pass(Graph& graph, const NetworkPlan& plan, bool backward)
     : name(backward ? "backward" : "forward"),
       is_backward(backward),
       block(graph, plan.num_tiles, backward ? plan.num_blocks - 1 : 0, name + "/block") {
@@ -37,18 +32,18 @@ Pass::Pass(poplar::Graph& graph, const NetworkPlan& plan, bool backward)
   for (const char* const set : {"/first", "/second", "/third"}) of_lists.push_back(graph.addComputeSet(name + set));
 }
 
-poplar::ComputeSet Pass::addSet(poplar::Graph& graph, const std::string& set) {
-  const poplar::ComputeSet next = begun < of_lists.size() ? of_lists[begun++] : graph.addComputeSet(name + "/" + set);
+ComputeSet Pass::addSet(Graph& graph, const std::string& set) {
+  const ComputeSet next = begun < of_lists.size() ? of_lists[begun++] : graph.addComputeSet(name + "/" + set);
   body.add(Execute(next));
   return next;
 }
 
-Sequence Pass::program(poplar::Graph& graph, const NetworkPlan& plan) const {
+Sequence Pass::program(Graph& graph, const NetworkPlan& plan) const {
   Sequence all({builders::zeros(graph, zeros, name + "/zeros"), before});
   if (plan.num_blocks == 1) {
     all.add(body);
   } else {
-    const poplar::ComputeSet next = graph.addComputeSet(name + "/next_block");
+    const ComputeSet next = graph.addComputeSet(name + "/next_block");
     block.advance(graph, next, 0, plan.num_tiles, is_backward ? ~0U : 1U);
     all.add(Repeat(plan.num_blocks, Sequence({body, Execute(next)})));
     all.add(block.reset());
@@ -58,15 +53,15 @@ Sequence Pass::program(poplar::Graph& graph, const NetworkPlan& plan) const {
   return all;
 }
 
-void addStoreBlock(poplar::Graph& graph, poplar::ComputeSet set, unsigned tile, const Tensor& row,
-                   const Tensor& history, const Counter& block) {
+void addStoreBlock(Graph& graph, ComputeSet set, unsigned tile, const Tensor& row, const Tensor& history,
+                   const Counter& block) {
   addVertex(
       graph, set, templateVertex("snnjax::StoreBlock", row.elementType()), tile,
       {{"row", row}, {"history", history}, {"block", block.at(tile)}},
       {{"num_blocks", static_cast<unsigned>(history.dim(0))}, {"width", static_cast<unsigned>(row.numElements())}});
 }
 
-void addLoadBlock(poplar::Graph& graph, poplar::ComputeSet set, unsigned tile, const Tensor& history, const Tensor& row,
+void addLoadBlock(Graph& graph, ComputeSet set, unsigned tile, const Tensor& history, const Tensor& row,
                   const Counter& block, unsigned back) {
   addVertex(graph, set, templateVertex("snnjax::LoadBlock", row.elementType()), tile,
             {{"history", history}, {"row", row}, {"block", block.at(tile)}},
@@ -75,10 +70,10 @@ void addLoadBlock(poplar::Graph& graph, poplar::ComputeSet set, unsigned tile, c
              {"width", static_cast<unsigned>(row.numElements())}});
 }
 
-Sequence loadLists(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, const Pass& pass,
+Sequence loadLists(Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, const Pass& pass,
                    std::size_t count) {
   if (plan.num_blocks == 1 && !plan.lists.front().dense) return Sequence();
-  const poplar::ComputeSet set = graph.addComputeSet(pass.name + "/load_lists");
+  const ComputeSet set = graph.addComputeSet(pass.name + "/load_lists");
   for (std::size_t l = 0; l < count; ++l) {
     const ListPlan& list = plan.lists[l];
     const ListTensors& own = tensors.lists[l];

@@ -1,16 +1,11 @@
 // Backward through a narrow readout, on the tiles of the neurons that it reads: they hear who of them is listed, and
 // the gradients of all outputs in their samples' rows. So neither dot products nor dense rows travel.
 #include <algorithm>
-#include <poputil/VertexTemplates.hpp>
 
 #include "builders/network/rows.hpp"
 
 namespace snnjax::builders {
 namespace {
-
-using poplar::Tensor;
-using poplar::program::Execute;
-using poputil::templateVertex;
 
 // Calls add(first, last, tile) for the pieces of a part of the readout's weights, of `elements` elements that read a
 // block of neurons: the tiles of the block's groups share the gradients of all parts.
@@ -25,16 +20,15 @@ void forEachPiece(const LayerPlan& below, unsigned parts, unsigned block, unsign
 
 class ReadoutBackward {
  public:
-  ReadoutBackward(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, Pass& pass)
+  ReadoutBackward(Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, Pass& pass)
       : graph_(graph), plan_(plan), tensors_(tensors), pass_(pass) {}
 
   // Of the last list, for the tiles that fired it: unsigned [blocks, words, batch * block_steps].
   Tensor addMasks() {
     const ListPlan& list = plan_.lists.back();
     const unsigned blocks = below().tiles.count, columns = below().tiles.columns, words = markWords(columns);
-    const Tensor masks =
-        addAtHomes(graph_, poplar::UNSIGNED_INT, list.homes, std::size_t{blocks} * words, name("masks"));
-    const poplar::ComputeSet set = pass_.of_lists.front();
+    const Tensor masks = addAtHomes(graph_, UNSIGNED_INT, list.homes, std::size_t{blocks} * words, name("masks"));
+    const ComputeSet set = pass_.of_lists.front();
     std::vector<Tensor> rows;
     for (const Home& home : list.homes) {
       const Tensor own = rowsOf(masks, home);
@@ -56,10 +50,10 @@ class ReadoutBackward {
     const Tensor g_spikes = addRowsOf(graph_, plan_, last(), below().tiles.columns, name("g_spikes"));
     const std::size_t elements = std::size_t{kShares} * parts() * below().tiles.columns * columns();
     for (std::size_t g = 0; g < below().sample_groups.size(); ++g) {
-      of_groups_.push_back(addGroup(graph_, poplar::FLOAT, below(), g, elements, name("weights") + "/of_group"));
+      of_groups_.push_back(addGroup(graph_, FLOAT, below(), g, elements, name("weights") + "/of_group"));
     }
     if (plan_.num_blocks > 1) pass_.zeros.insert(pass_.zeros.end(), of_groups_.begin(), of_groups_.end());
-    const poplar::ComputeSet set = pass_.addSet(graph_, "weights" + std::to_string(plan_.layers.size() - 1));
+    const ComputeSet set = pass_.addSet(graph_, "weights" + std::to_string(plan_.layers.size() - 1));
     forEachTile(plan_, last(), [&](const LayerTile& at) { addProducts(set, at, masks, g_current, g_spikes); });
     addSums(g_weights);
     return g_spikes;
@@ -91,7 +85,7 @@ class ReadoutBackward {
     return of_groups_[group][block].slice(0, kShares * parts() * each).reshape({kShares, parts(), each});
   }
 
-  void addProducts(poplar::ComputeSet set, const LayerTile& at, const Tensor& masks, const Tensor& g_current,
+  void addProducts(ComputeSet set, const LayerTile& at, const Tensor& masks, const Tensor& g_current,
                    const Tensor& g_spikes) {
     const SampleGroup& own = below().sample_groups[at.group];
     const unsigned first = own.first * plan_.block_steps, behind = first + at.rows();
@@ -112,7 +106,7 @@ class ReadoutBackward {
   // Over workers and groups.
   void addSums(const Tensor& g_weights) {
     const auto groups = static_cast<unsigned>(of_groups_.size());
-    const poplar::ComputeSet set = graph_.addComputeSet(name("weights") + "/sum_of_groups");
+    const ComputeSet set = graph_.addComputeSet(name("weights") + "/sum_of_groups");
     pass_.of_readout = set;
     for (unsigned p = 0; p < below().tiles.count; ++p) {
       for (unsigned part = 0; part < parts(); ++part) {
@@ -129,7 +123,7 @@ class ReadoutBackward {
     }
   }
 
-  poplar::Graph& graph_;
+  Graph& graph_;
   const NetworkPlan& plan_;
   const NetworkTensors& tensors_;
   Pass& pass_;
@@ -138,16 +132,16 @@ class ReadoutBackward {
 
 }  // namespace
 
-Tensor addReadoutBackward(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,
+Tensor addReadoutBackward(Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,
                           const NetworkCotangents& cotangents, const Tensor& g_current, Pass& pass) {
   return ReadoutBackward(graph, plan, tensors, pass).add(g_current, cotangents.layers.back().g_weights);
 }
 
-Tensor addReadoutGradient(poplar::Graph& graph, const NetworkPlan& plan, const std::string& name) {
+Tensor addReadoutGradient(Graph& graph, const NetworkPlan& plan, const std::string& name) {
   const LayerPlan &readout = plan.layers.back(), &below = plan.layers[plan.layers.size() - 2];
   const std::size_t columns = readout.tiles.columns, each = below.tiles.columns * columns,
                     rows = readout.inputs * columns;
-  const Tensor blocks = graph.addVariable(poplar::FLOAT, {readout.tiles.count, rows + columns}, name);
+  const Tensor blocks = graph.addVariable(FLOAT, {readout.tiles.count, rows + columns}, name);
   graph.setTileMapping(blocks.slice(rows, rows + columns, 1), below.tileOf(0, 0));
   for (unsigned part = 0; part < readout.tiles.count; ++part) {
     for (unsigned p = 0; p < below.tiles.count; ++p) {

@@ -6,32 +6,28 @@
 namespace snnjax::builders {
 
 // The steps of neurons with `current`, rows of a block; `offered` is filled, but for the marks behind membranes.
-void addRecurrentForward(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,
-                         std::size_t layer, const poplar::Tensor& current, const Offered& offered, Pass& pass);
+void addRecurrentForward(Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t layer,
+                         const Tensor& current, const Offered& offered, Pass& pass);
 
 // Backward: from the gradients of own spikes to those of the currents, both rows of a block, and of the weights.
-void addRecurrentBackward(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,
-                          const NetworkCotangents& cotangents, std::size_t layer, const poplar::Tensor& g_spikes,
-                          const poplar::Tensor& g_current, Pass& pass);
+void addRecurrentBackward(Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,
+                          const NetworkCotangents& cotangents, std::size_t layer, const Tensor& g_spikes,
+                          const Tensor& g_current, Pass& pass);
 
 // The spikes that a state carries. Before the forward pass: what those before the first step add to the current in that
 // step; they are the last ones of sequences without steps. After it: those of the last step.
-poplar::program::Sequence addFirstSpikes(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,
-                                         std::size_t layer);
-poplar::program::Sequence addLastSpikes(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,
-                                        std::size_t layer);
+Sequence addFirstSpikes(Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t layer);
+Sequence addLastSpikes(Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t layer);
 // Before the backward pass the gradient of the last spikes joins that of the last membranes (and of the threshold);
 // after it the gradient of the first ones follows from that of the currents, and they are one more list for the
 // weights'.
-poplar::program::Sequence addLastSpikesGradient(poplar::Graph& graph, const NetworkPlan& plan,
-                                                const NetworkTensors& tensors, std::size_t layer,
-                                                const LayerCotangents& cotangents);
-poplar::program::Sequence addFirstSpikesGradient(poplar::Graph& graph, const NetworkPlan& plan,
-                                                 const NetworkTensors& tensors, std::size_t layer,
-                                                 const LayerCotangents& cotangents, const poplar::Tensor& g_current);
-RowsRead readFirstSpikes(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,
-                         std::size_t layer, const poplar::Tensor& g_current);
+Sequence addLastSpikesGradient(Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t layer,
+                               const LayerCotangents& cotangents);
+Sequence addFirstSpikesGradient(Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t layer,
+                                const LayerCotangents& cotangents, const Tensor& g_current);
+RowsRead readFirstSpikes(Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t layer,
+                         const Tensor& g_current);
 // The record that lists all neurons.
-poplar::Tensor addRecordOfAll(poplar::Graph& graph, const ListPlan& list);
+Tensor addRecordOfAll(Graph& graph, const ListPlan& list);
 
 }  // namespace snnjax::builders

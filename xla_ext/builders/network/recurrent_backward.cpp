@@ -1,6 +1,5 @@
 // Backward: lists of a block of steps go to every tile first. In the loop the gradients of neurons, dot products with
 // what they read, and the sums of these over blocks of neurons; weights follow for all steps at once.
-#include <poputil/VertexTemplates.hpp>
 
 #include "builders/layout/layer_costs.hpp"
 #include "builders/layout/placement.hpp"
@@ -9,17 +8,11 @@
 namespace snnjax::builders {
 namespace {
 
-using poplar::Tensor;
-using poplar::UNSIGNED_SHORT;
-using poplar::program::Copy;
-using poplar::program::Execute;
 using poplar::program::Repeat;
-using poplar::program::Sequence;
-using poputil::templateVertex;
 
 class RecurrentBackward {
  public:
-  RecurrentBackward(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,
+  RecurrentBackward(Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,
                     const NetworkCotangents& cotangents, std::size_t l, Pass& pass)
       : graph_(graph),
         plan_(plan),
@@ -40,7 +33,7 @@ class RecurrentBackward {
     addSlots();
     pass_.body.add(iteration_.reset());
     const auto add = [&](const char* set) { return graph_.addComputeSet(name(set)); };
-    const poplar::ComputeSet neurons = add("neurons"), dots = add("own_dots"), sums = add("own_sums");
+    const ComputeSet neurons = add("neurons"), dots = add("own_dots"), sums = add("own_sums");
     for (std::size_t g = 0; g < layer_.sample_groups.size(); ++g) addSums(g, sums);
     forEachTile(plan_, l_, [&](const LayerTile& at) {
       addNeurons(neurons, at, own_spikes, g_current);
@@ -85,7 +78,7 @@ class RecurrentBackward {
     if (plan_.num_blocks == 1) return {};
     const std::size_t steps = plan_.block_steps;
     const Tensor rows = addAtHomes(graph_, UNSIGNED_SHORT, list_.homes, list_.stride, name("lists_before"));
-    const poplar::ComputeSet set = graph_.addComputeSet(name("load_before"));
+    const ComputeSet set = graph_.addComputeSet(name("load_before"));
     for (const Home& home : list_.homes) {
       addLoadBlock(graph_, set, home.tile, historyOf(plan_, list_.stride, tensors_.lists[l_ + 1].history, home),
                    rowsOf(rows, home), pass_.block, 1);
@@ -96,7 +89,7 @@ class RecurrentBackward {
 
   void addSlots() {
     const unsigned columns = layer_.tiles.columns;
-    const poplar::ComputeSet set = pass_.addSet(graph_, "slots" + std::to_string(l_));
+    const ComputeSet set = pass_.addSet(graph_, "slots" + std::to_string(l_));
     for (std::size_t g = 0; g < layer_.sample_groups.size(); ++g) {
       const std::size_t rows = layer_.sample_groups[g].count * (plan_.block_steps + 1);
       slots_.push_back(addGroup(graph_, UNSIGNED_SHORT, layer_, g, rows * columns, name("slots")));
@@ -115,11 +108,11 @@ class RecurrentBackward {
   }
 
   // The dot products of a group [blocks, samples * capacity], and their sums [parts, samples * capacity].
-  void addSums(std::size_t g, poplar::ComputeSet set) {
+  void addSums(std::size_t g, ComputeSet set) {
     const unsigned blocks = layer_.tiles.count, entries = layer_.sample_groups[g].count * list_.capacity;
     const SumsPlan sums = planSums(blocks, entries);
-    dots_.push_back(addGroup(graph_, poplar::FLOAT, layer_, g, entries, name("dots")));
-    sums_.push_back(graph_.addVariable(poplar::FLOAT, {sums.parts, entries}, name("sums")));
+    dots_.push_back(addGroup(graph_, FLOAT, layer_, g, entries, name("dots")));
+    sums_.push_back(graph_.addVariable(FLOAT, {sums.parts, entries}, name("sums")));
     pass_.zeros.push_back(sums_.back());  // no step follows the last one
     for (unsigned part = 0; part < sums.parts; ++part) {
       const unsigned first = part * blocks / sums.parts, last = (part + 1) * blocks / sums.parts;
@@ -136,7 +129,7 @@ class RecurrentBackward {
     }
   }
 
-  void addNeurons(poplar::ComputeSet set, const LayerTile& at, const Tensor& g_spikes, const Tensor& g_current) {
+  void addNeurons(ComputeSet set, const LayerTile& at, const Tensor& g_spikes, const Tensor& g_current) {
     const Tensor& sums = sums_[at.group];
     std::vector<Field> fields = gradientFields(at, tensors_, cotangents_, pass_.block, g_current);
     fields.insert(fields.end(), {{"g_spikes", at.ownRows(g_spikes)},
@@ -150,7 +143,7 @@ class RecurrentBackward {
               at.tile(), fields, states);
   }
 
-  void addDots(poplar::ComputeSet set, const LayerTile& at, const Tensor& g_current) {
+  void addDots(ComputeSet set, const LayerTile& at, const Tensor& g_current) {
     addVertex(graph_, set, templateVertex("snnjax::StepDots", weightsType(plan_)), at.tile(),
               {{"lists", lists_[at.group][at.block]},
                {"weights", tensors_.layers[l_].recurrent_copies[at.group][at.block]},
@@ -185,7 +178,7 @@ class RecurrentBackward {
     pass_.after.add(weights.sumGroups());
   }
 
-  poplar::Graph& graph_;
+  Graph& graph_;
   const NetworkPlan& plan_;
   const LayerPlan& layer_;
   const ListPlan& list_;
@@ -199,7 +192,7 @@ class RecurrentBackward {
 
 }  // namespace
 
-void addRecurrentBackward(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,
+void addRecurrentBackward(Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,
                           const NetworkCotangents& cotangents, std::size_t l, const Tensor& g_spikes,
                           const Tensor& g_current, Pass& pass) {
   RecurrentBackward(graph, plan, tensors, cotangents, l, pass).add(g_spikes, g_current);

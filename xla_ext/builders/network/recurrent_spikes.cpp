@@ -3,19 +3,11 @@
 #include <algorithm>
 #include <numeric>
 #include <popops/Reduce.hpp>
-#include <poputil/VertexTemplates.hpp>
 
 #include "builders/network/recurrent.hpp"
 
 namespace snnjax::builders {
 namespace {
-
-using poplar::Tensor;
-using poplar::UNSIGNED_SHORT;
-using poplar::program::Copy;
-using poplar::program::Execute;
-using poplar::program::Sequence;
-using poputil::templateVertex;
 
 std::string nameOf(std::size_t l, const char* part) { return "layer" + std::to_string(l) + "/" + part; }
 
@@ -36,9 +28,8 @@ Tensor firstRows(const LayerTile& at, const Tensor& rows) {
 }
 
 // Vertices at the homes, each with the records of all steps of a sample.
-void addAtLastStep(poplar::Graph& graph, poplar::ComputeSet set, const NetworkPlan& plan, std::size_t l,
-                   const NetworkTensors& tensors, const char* codelet,
-                   const std::vector<std::pair<const char*, Tensor>>& rows) {
+void addAtLastStep(Graph& graph, ComputeSet set, const NetworkPlan& plan, std::size_t l, const NetworkTensors& tensors,
+                   const char* codelet, const std::vector<std::pair<const char*, Tensor>>& rows) {
   const ListPlan& list = plan.lists[l + 1];
   const Tensor history = inTime(plan, list, tensors.lists[l + 1].history, list.stride);
   for (const Home& home : list.sample_homes) {
@@ -53,7 +44,7 @@ void addAtLastStep(poplar::Graph& graph, poplar::ComputeSet set, const NetworkPl
   }
 }
 
-void addLastGradient(poplar::Graph& graph, poplar::ComputeSet set, const NetworkPlan& plan, std::size_t l,
+void addLastGradient(Graph& graph, ComputeSet set, const NetworkPlan& plan, std::size_t l,
                      const NetworkTensors& network, const LayerCotangents& cotangents, const Tensor& g_spikes) {
   const LayerPlan& layer = plan.layers[l];
   const LayerTensors& own = network.layers[l];
@@ -82,7 +73,7 @@ void addLastGradient(poplar::Graph& graph, poplar::ComputeSet set, const Network
 
 }  // namespace
 
-Tensor addRecordOfAll(poplar::Graph& graph, const ListPlan& list) {
+Tensor addRecordOfAll(Graph& graph, const ListPlan& list) {
   std::vector<std::uint16_t> record(listStride(list.num_neurons), static_cast<std::uint16_t>(list.num_neurons));
   for (unsigned share = 1; share < kShares; ++share) {
     record[kStarts + share - 1] =
@@ -95,7 +86,7 @@ Tensor addRecordOfAll(poplar::Graph& graph, const ListPlan& list) {
   return all;
 }
 
-Sequence addFirstSpikes(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& network, std::size_t l) {
+Sequence addFirstSpikes(Graph& graph, const NetworkPlan& plan, const NetworkTensors& network, std::size_t l) {
   const LayerTensors& tensors = network.layers[l];
   if (!plan.options.first_spikes) {
     std::vector<Tensor> none = {tensors.first_current};
@@ -104,7 +95,7 @@ Sequence addFirstSpikes(poplar::Graph& graph, const NetworkPlan& plan, const Net
   }
   const ListPlan& list = plan.lists[l + 1];
   const Tensor all = addRecordOfAll(graph, list);
-  const poplar::ComputeSet set = graph.addComputeSet(nameOf(l, "first_current"));
+  const ComputeSet set = graph.addComputeSet(nameOf(l, "first_current"));
   forEachTile(plan, l, [&](const LayerTile& at) {
     addVertex(graph, set, templateVertex("snnjax::RowsCurrent", weightsType(plan), UNSIGNED_SHORT, true), at.tile(),
               {{"lists", all},
@@ -118,31 +109,31 @@ Sequence addFirstSpikes(poplar::Graph& graph, const NetworkPlan& plan, const Net
   return program;
 }
 
-Sequence addLastSpikes(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t l) {
+Sequence addLastSpikes(Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t l) {
   if (!plan.options.last_spikes) return Sequence();
-  const poplar::ComputeSet set = graph.addComputeSet(nameOf(l, "last_spikes"));
+  const ComputeSet set = graph.addComputeSet(nameOf(l, "last_spikes"));
   addAtLastStep(graph, set, plan, l, tensors, "snnjax::LastSpikes", {{"last", tensors.layers[l].last_spikes}});
   return Sequence({Execute(set)});
 }
 
-Sequence addLastSpikesGradient(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,
-                               std::size_t l, const LayerCotangents& cotangents) {
+Sequence addLastSpikesGradient(Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t l,
+                               const LayerCotangents& cotangents) {
   if (!plan.options.last_spikes_gradient) return Sequence();
   const LayerPlan& layer = plan.layers[l];
   const ListPlan& list = plan.lists[l + 1];
-  const Tensor listed = addAtHomes(graph, poplar::FLOAT, list.sample_homes, layer.neurons, nameOf(l, "g_listed"));
+  const Tensor listed = addAtHomes(graph, FLOAT, list.sample_homes, layer.neurons, nameOf(l, "g_listed"));
   const Tensor g_spikes = addStates(graph, plan, l, 1, nameOf(l, "g_last_spikes"));
-  const poplar::ComputeSet masked = graph.addComputeSet(nameOf(l, "last_spikes_gradient"));
+  const ComputeSet masked = graph.addComputeSet(nameOf(l, "last_spikes_gradient"));
   addAtLastStep(graph, masked, plan, l, tensors, "snnjax::LastSpikesGradient",
                 {{"g", cotangents.g_last_spikes}, {"g_listed", listed}});
-  const poplar::ComputeSet through = graph.addComputeSet(nameOf(l, "last_gradient"));
+  const ComputeSet through = graph.addComputeSet(nameOf(l, "last_gradient"));
   addLastGradient(graph, through, plan, l, tensors, cotangents, g_spikes);
   return Sequence({Execute(masked), zeros(graph, {g_spikes}, nameOf(l, "zero_spare_columns")),
                    Copy(listed, asRows(g_spikes, layer.tiles, plan.options.batch, layer.neurons)), Execute(through)});
 }
 
-Sequence addFirstSpikesGradient(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& network,
-                                std::size_t l, const LayerCotangents& cotangents, const Tensor& g_current) {
+Sequence addFirstSpikesGradient(Graph& graph, const NetworkPlan& plan, const NetworkTensors& network, std::size_t l,
+                                const LayerCotangents& cotangents, const Tensor& g_current) {
   const LayerPlan& layer = plan.layers[l];
   const ListPlan& list = plan.lists[l + 1];
   const std::size_t batch = plan.options.batch, neurons = layer.neurons;
@@ -151,10 +142,9 @@ Sequence addFirstSpikesGradient(poplar::Graph& graph, const NetworkPlan& plan, c
   const Tensor all = addRecordOfAll(graph, list);
   std::vector<Tensor> groups;
   for (std::size_t g = 0; g < layer.sample_groups.size(); ++g) {
-    groups.push_back(
-        addGroup(graph, poplar::FLOAT, layer, g, layer.sample_groups[g].count * neurons, nameOf(l, "dots")));
+    groups.push_back(addGroup(graph, FLOAT, layer, g, layer.sample_groups[g].count * neurons, nameOf(l, "dots")));
   }
-  const poplar::ComputeSet set = graph.addComputeSet(nameOf(l, "first_spikes_gradient"));
+  const ComputeSet set = graph.addComputeSet(nameOf(l, "first_spikes_gradient"));
   forEachTile(plan, l, [&](const LayerTile& at) {
     addVertex(graph, set, templateVertex("snnjax::RowsDots", weightsType(plan), UNSIGNED_SHORT), at.tile(),
               {{"lists", all},
@@ -172,7 +162,7 @@ Sequence addFirstSpikesGradient(poplar::Graph& graph, const NetworkPlan& plan, c
   return program;
 }
 
-RowsRead readFirstSpikes(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& network, std::size_t l,
+RowsRead readFirstSpikes(Graph& graph, const NetworkPlan& plan, const NetworkTensors& network, std::size_t l,
                          const Tensor& g_current) {
   const ListPlan& list = plan.lists[l + 1];
   const Tensor all = addRecordOfAll(graph, list), values = network.layers[l].first_spikes;

@@ -1,14 +1,10 @@
 #include "builders/network/rows.hpp"
 
 #include <algorithm>
-#include <poputil/VertexTemplates.hpp>
 
 namespace snnjax::builders {
 
-using poplar::Tensor;
-
-Tensor addRowsOf(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l, std::size_t width,
-                 const std::string& name) {
+Tensor addRowsOf(Graph& graph, const NetworkPlan& plan, std::size_t l, std::size_t width, const std::string& name) {
   const Tensor rows = addOfSamples(graph, plan, l, 1, plan.block_steps * width, name);
   return rows.reshape({rows.dim(0), rows.dim(2)});
 }
@@ -19,8 +15,8 @@ Part partOf(const LayerPlan& layer, std::size_t elements, std::size_t group) {
   return {first(group), first(group + 1)};
 }
 
-Tensor addSpread(poplar::Graph& graph, const poplar::Type& type, const LayerPlan& layer, std::size_t elements,
-                 const std::string& name, unsigned first) {
+Tensor addSpread(Graph& graph, const Type& type, const LayerPlan& layer, std::size_t elements, const std::string& name,
+                 unsigned first) {
   const Tensor blocks = graph.addVariable(type, {layer.tiles.count - first, elements}, name);
   for (unsigned p = first; p < layer.tiles.count; ++p) {
     for (std::size_t g = 0; g < layer.sample_groups.size(); ++g) {
@@ -32,8 +28,8 @@ Tensor addSpread(poplar::Graph& graph, const poplar::Type& type, const LayerPlan
   return blocks;
 }
 
-Tensor addMatrix(poplar::Graph& graph, const poplar::Type& type, const LayerPlan& layer, std::size_t rows,
-                 const Tensor& given, const std::string& name) {
+Tensor addMatrix(Graph& graph, const Type& type, const LayerPlan& layer, std::size_t rows, const Tensor& given,
+                 const std::string& name) {
   const std::size_t columns = layer.tiles.columns, elements = rows * columns;
   const unsigned whole = given.valid() ? layer.neurons / layer.tiles.columns : 0;
   std::vector<Tensor> parts;
@@ -111,12 +107,12 @@ std::vector<State> currentStates(const LayerTile& at, const ListPlan& list, unsi
   return {{"rows", rows}, {"stride", list.stride}, {"capacity", list.capacity}, {"neurons", at.layer().tiles.columns}};
 }
 
-poplar::program::Sequence copyWeights(const NetworkTensors& tensors) {
-  poplar::program::Sequence program;
+Sequence copyWeights(const NetworkTensors& tensors) {
+  Sequence program;
   for (const LayerTensors& layer : tensors.layers) {
-    for (const Tensor& copy : layer.weight_copies) program.add(poplar::program::Copy(layer.weights, copy));
+    for (const Tensor& copy : layer.weight_copies) program.add(Copy(layer.weights, copy));
     if (layer.recurrent_copies.size() < 2) continue;
-    for (const Tensor& copy : layer.recurrent_copies) program.add(poplar::program::Copy(layer.recurrent, copy));
+    for (const Tensor& copy : layer.recurrent_copies) program.add(Copy(layer.recurrent, copy));
   }
   return program;
 }

@@ -14,8 +14,7 @@ namespace snnjax::builders {
 
 // float [blocks, batch * block_steps * width], on the tiles that work for the samples; "blocks" here are those of the
 // layer's neurons.
-poplar::Tensor addRowsOf(poplar::Graph& graph, const NetworkPlan& plan, std::size_t layer, std::size_t width,
-                         const std::string& name);
+Tensor addRowsOf(Graph& graph, const NetworkPlan& plan, std::size_t layer, std::size_t width, const std::string& name);
 // The part of a block of so many elements, whole rows of its columns, that the tile of a group takes: as many of all
 // but the last row as others, which is the last group's.
 struct Part {
@@ -23,11 +22,11 @@ struct Part {
 };
 Part partOf(const LayerPlan& layer, std::size_t elements, std::size_t group);
 // [blocks, elements], each block in such parts on its tiles; of blocks from `first` on.
-poplar::Tensor addSpread(poplar::Graph& graph, const poplar::Type& type, const LayerPlan& layer, std::size_t elements,
-                         const std::string& name, unsigned first = 0);
+Tensor addSpread(Graph& graph, const Type& type, const LayerPlan& layer, std::size_t elements, const std::string& name,
+                 unsigned first = 0);
 // The blocks of a matrix of so many rows, and a row more, of zeros at first: those of `given` as far as they are whole.
-poplar::Tensor addMatrix(poplar::Graph& graph, const poplar::Type& type, const LayerPlan& layer, std::size_t rows,
-                         const poplar::Tensor& given, const std::string& name);
+Tensor addMatrix(Graph& graph, const Type& type, const LayerPlan& layer, std::size_t rows, const Tensor& given,
+                 const std::string& name);
 
 // A tile of a layer, and its parts of tensors.
 struct LayerTile {
@@ -42,17 +41,17 @@ struct LayerTile {
   unsigned rows() const { return samples() * plan.block_steps; }
 
   // Of what has parts for each sample, of one size: [blocks, batch * elements].
-  poplar::Tensor ownRows(const poplar::Tensor& rows) const;
+  Tensor ownRows(const Tensor& rows) const;
   // Of states [blocks, rows * batch * columns].
-  poplar::Tensor ownStates(const poplar::Tensor& states) const;
+  Tensor ownStates(const Tensor& states) const;
   // Of what has a row for each sample and step at the homes: [batch * block_steps * width].
-  poplar::Tensor fromHomes(const poplar::Tensor& rows) const;
+  Tensor fromHomes(const Tensor& rows) const;
   // Of [batch].
-  poplar::Tensor ofSamples(const poplar::Tensor& tensor) const;
+  Tensor ofSamples(const Tensor& tensor) const;
   // Of what all groups have of their own, of one size: [blocks, groups * elements].
-  poplar::Tensor ofGroup(const poplar::Tensor& constants) const;
+  Tensor ofGroup(const Tensor& constants) const;
   // The weights on this tile, or at least those of its block.
-  poplar::Tensor weights(const LayerTensors& tensors) const;
+  Tensor weights(const LayerTensors& tensors) const;
 };
 
 // Some of the rows of a tile, and where their currents are summed.
@@ -60,7 +59,7 @@ struct RowPart {
   unsigned tile = 0, first = 0, count = 0;
 
   // Of what a tile has for each of its `rows` rows.
-  poplar::Tensor of(const poplar::Tensor& all, unsigned rows) const;
+  Tensor of(const Tensor& all, unsigned rows) const;
 };
 std::vector<RowPart> rowPartsOf(const LayerTile& at);
 
@@ -79,14 +78,14 @@ std::vector<State> currentStates(const LayerTile& at, const ListPlan& list, unsi
 // offeredStride(columns)], and marks of pairs of neurons [blocks, batch * block_steps * columns / 2] before they are
 // behind the membranes of these.
 struct Offered {
-  poplar::Tensor rows, marks;
+  Tensor rows, marks;
 };
 // Of a vertex that advances a readout or neurons, with the currents of a block of steps, the number of which it reads.
 std::vector<Field> leakyFields(const LayerTile& at, const NetworkTensors& tensors, const Counter& block,
-                               const poplar::Tensor& current);
+                               const Tensor& current);
 std::vector<State> leakyStates(const LayerTile& at);
 std::vector<Field> neuronFields(const LayerTile& at, const NetworkTensors& tensors, const Counter& block,
-                                const poplar::Tensor& current, const Offered& offered);
+                                const Tensor& current, const Offered& offered);
 std::vector<State> neuronStates(const LayerTile& at);
 
 struct Pass;
@@ -94,10 +93,9 @@ struct Pass;
 // Likewise backward, without the gradients of spikes that a vertex of neurons reads, or of outputs.
 std::vector<Field> leakyGradientFields(const LayerTile& at, const NetworkTensors& tensors,
                                        const NetworkCotangents& cotangents, const Counter& block,
-                                       const poplar::Tensor& g_current);
+                                       const Tensor& g_current);
 std::vector<Field> gradientFields(const LayerTile& at, const NetworkTensors& tensors,
-                                  const NetworkCotangents& cotangents, const Counter& block,
-                                  const poplar::Tensor& g_current);
+                                  const NetworkCotangents& cotangents, const Counter& block, const Tensor& g_current);
 std::vector<State> gradientStates(const LayerTile& at);
 std::vector<State> leakyGradientStates(const LayerTile& at);
 // Whether the vertices of a layer, backward, run once and start from sums of 0.
@@ -105,20 +103,19 @@ bool startsAlone(const NetworkPlan& plan, std::size_t layer);
 // Sums for the gradients of thresholds and, if requested, of their coupling to second states: unused ones where the
 // layer learns no constants.
 struct ThresholdSums {
-  poplar::Tensor threshold, coupling;
+  Tensor threshold, coupling;
 };
-ThresholdSums thresholdSums(poplar::Graph& graph, const NetworkPlan& plan, std::size_t layer,
-                            const LayerCotangents& cotangents, bool with_coupling);
+ThresholdSums thresholdSums(Graph& graph, const NetworkPlan& plan, std::size_t layer, const LayerCotangents& cotangents,
+                            bool with_coupling);
 // The states of a vertex that differentiates the spike and the reset.
 std::vector<State> surrogateStates(const NeuronOptions& neuron);
 
 // The same products with dense rows of the lists, on the matrix unit: the currents of all rows, [blocks, batch *
 // block_steps * columns], and the gradient of the weights.
-poplar::program::Sequence addUnitCurrents(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,
-                                          std::size_t layer, const poplar::Tensor& current);
-poplar::program::Sequence addUnitGradient(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,
-                                          std::size_t layer, const poplar::Tensor& g_current,
-                                          const poplar::Tensor& g_weights);
+Sequence addUnitCurrents(Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t layer,
+                         const Tensor& current);
+Sequence addUnitGradient(Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t layer,
+                         const Tensor& g_current, const Tensor& g_weights);
 
 // Lists that a tile reads, as fields and states of RowsGradient, with the gradients of their currents.
 struct RowsRead {
@@ -131,71 +128,68 @@ struct RowsRead {
 // a block's tiles sums a part over the groups.
 class WeightsGradient {
  public:
-  WeightsGradient(poplar::Graph& graph, const NetworkPlan& plan, std::size_t layer, const poplar::Tensor& to,
-                  const std::string& what);
+  WeightsGradient(Graph& graph, const NetworkPlan& plan, std::size_t layer, const Tensor& to, const std::string& what);
   // What each group sums up, 0 at first.
-  const std::vector<poplar::Tensor>& ofGroups() const { return of_groups_; }
-  poplar::program::Program add(const RowsRead& read);
-  poplar::program::Sequence sumGroups();
+  const std::vector<Tensor>& ofGroups() const { return of_groups_; }
+  Program add(const RowsRead& read);
+  Sequence sumGroups();
 
  private:
-  poplar::Graph& graph_;
+  Graph& graph_;
   const NetworkPlan& plan_;
   std::size_t l_;
-  poplar::Tensor to_;
+  Tensor to_;
   std::string what_;
-  std::vector<poplar::Tensor> of_groups_;
+  std::vector<Tensor> of_groups_;
 };
 
 // The gradient of the weights that read list `layer`, whose entries have no values, or of those of the layer's own
 // spikes of the step before, gathered by input.
-void addGatheredGradient(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,
-                         std::size_t layer, bool own, const poplar::Tensor& g_current, const poplar::Tensor& g_weights,
-                         Pass& pass);
+void addGatheredGradient(Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t layer,
+                         bool own, const Tensor& g_current, const Tensor& g_weights, Pass& pass);
 
 // Backward through a narrow readout, on the tiles of the neurons that it reads: from the gradients of its currents to
 // those of its weights and of the neurons' spikes, [blocks, batch * block_steps * columns].
-poplar::Tensor addReadoutBackward(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,
-                                  const NetworkCotangents& cotangents, const poplar::Tensor& g_current, Pass& pass);
+Tensor addReadoutBackward(Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,
+                          const NetworkCotangents& cotangents, const Tensor& g_current, Pass& pass);
 // The gradient of its weights where it is made: [blocks of the readout, (inputs + 1) * columns].
-poplar::Tensor addReadoutGradient(poplar::Graph& graph, const NetworkPlan& plan, const std::string& name);
+Tensor addReadoutGradient(Graph& graph, const NetworkPlan& plan, const std::string& name);
 
 // Where a gradient of a layer's matrix is made before it goes to `to`: there, if each of a block's tiles has a part of
 // it.
-poplar::Tensor spreadOverGroups(poplar::Graph& graph, const LayerPlan& layer, const poplar::Tensor& to,
-                                const std::string& name);
+Tensor spreadOverGroups(Graph& graph, const LayerPlan& layer, const Tensor& to, const std::string& name);
 
 // A pass runs its blocks of steps in a loop, between programs that run once.
 struct Pass {
-  Pass(poplar::Graph& graph, const NetworkPlan& plan, bool is_backward);
+  Pass(Graph& graph, const NetworkPlan& plan, bool is_backward);
   // All of it. Backward the blocks come from the last to the first.
-  poplar::program::Sequence program(poplar::Graph& graph, const NetworkPlan& plan) const;
+  Sequence program(Graph& graph, const NetworkPlan& plan) const;
   // The next compute set of the body; backward the first ones also take what follows from lists alone.
-  poplar::ComputeSet addSet(poplar::Graph& graph, const std::string& set);
+  ComputeSet addSet(Graph& graph, const std::string& set);
 
   std::string name;
   bool is_backward;
-  Counter block;                      // its number
-  std::vector<poplar::Tensor> zeros;  // before all others
-  poplar::program::Sequence before, body, after;
+  Counter block;              // its number
+  std::vector<Tensor> zeros;  // before all others
+  Sequence before, body, after;
   // Backward: from lists to bits, these turned, and the rows of each input, beside other work.
-  std::vector<poplar::ComputeSet> of_lists;
+  std::vector<ComputeSet> of_lists;
   std::size_t begun = 0;  // of these
   // What sums up a narrow readout's gradient of its weights, after all else unless a set of the body takes it along.
-  std::optional<poplar::ComputeSet> of_readout = {};
+  std::optional<ComputeSet> of_readout = {};
 };
 
 // The lists of a block that are in a history, of input events or of all layers, with their values, go to those of the
 // block; of dense inputs, the nonzero ones are listed. All of it is at the homes.
-poplar::program::Sequence loadLists(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,
-                                    const Pass& pass, std::size_t count);
+Sequence loadLists(Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, const Pass& pass,
+                   std::size_t count);
 // A row goes to the history of its blocks [num_blocks, width] on a tile, or from there; `back` blocks before.
-void addStoreBlock(poplar::Graph& graph, poplar::ComputeSet set, unsigned tile, const poplar::Tensor& row,
-                   const poplar::Tensor& history, const Counter& block);
-void addLoadBlock(poplar::Graph& graph, poplar::ComputeSet set, unsigned tile, const poplar::Tensor& history,
-                  const poplar::Tensor& row, const Counter& block, unsigned back = 0);
+void addStoreBlock(Graph& graph, ComputeSet set, unsigned tile, const Tensor& row, const Tensor& history,
+                   const Counter& block);
+void addLoadBlock(Graph& graph, ComputeSet set, unsigned tile, const Tensor& history, const Tensor& row,
+                  const Counter& block, unsigned back = 0);
 
 // Weights go to all tiles that read them in each block, or in each step.
-poplar::program::Sequence copyWeights(const NetworkTensors& tensors);
+Sequence copyWeights(const NetworkTensors& tensors);
 
 }  // namespace snnjax::builders

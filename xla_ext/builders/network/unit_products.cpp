@@ -2,46 +2,38 @@
 // longer. All steps run at once then.
 #include <algorithm>
 #include <poplin/MatMul.hpp>
-#include <poputil/VertexTemplates.hpp>
 
 #include "builders/network/rows.hpp"
 
 namespace snnjax::builders {
 namespace {
 
-using poplar::FLOAT;
-using poplar::Tensor;
-using poplar::program::Copy;
-using poplar::program::Execute;
-using poplar::program::Sequence;
-
-Tensor multiply(poplar::Graph& graph, const LayerPlan& layer, const Tensor& a, const Tensor& b, Sequence& program,
+Tensor multiply(Graph& graph, const LayerPlan& layer, const Tensor& a, const Tensor& b, Sequence& program,
                 const std::string& name) {
   const poplar::OptionFlags options = {{"availableMemoryProportion", std::to_string(layer.unit_share)}};
   return poplin::matMul(graph, a, b, program, FLOAT, name, options);
 }
 
-void addTransposed(poplar::Graph& graph, poplar::ComputeSet set, unsigned tile, const Tensor& in, const Tensor& out) {
+void addTransposed(Graph& graph, ComputeSet set, unsigned tile, const Tensor& in, const Tensor& out) {
   graph.setTileMapping(out, tile);
-  const auto bits = [](const Tensor& floats) { return floats.reinterpret(poplar::UNSIGNED_INT); };
+  const auto bits = [](const Tensor& floats) { return floats.reinterpret(UNSIGNED_INT); };
   addVertex(graph, set, "snnjax::Transpose<unsigned int>", tile, {{"in", bits(in)}, {"out", bits(out)}},
             {{"rows", static_cast<unsigned>(in.dim(0))}, {"columns", static_cast<unsigned>(in.dim(1))}});
 }
 
 // [rows, inputs], at the homes of the lists.
-Tensor addDenseRows(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t l,
+Tensor addDenseRows(Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t l,
                     Sequence& program, const std::string& name) {
   const ListPlan& list = plan.lists[l];
   const ListTensors& own = tensors.lists[l];
   if (list.dense) return own.values_history.reshape({plan.blockRows(), list.num_neurons});
   const Tensor dense = addAtHomes(graph, FLOAT, list.homes, list.num_neurons, name);
-  const poplar::ComputeSet set = graph.addComputeSet(name);
+  const ComputeSet set = graph.addComputeSet(name);
   for (const Home& home : list.homes) {
     std::vector<Field> fields = {{"lists", rowsOf(own.lists, home)}, {"dense", rowsOf(dense, home)}};
     if (list.valued) fields.push_back({"values", rowsOf(own.values, home)});
     addVertex(
-        graph, set, poputil::templateVertex("snnjax::RowsDense", poplar::UNSIGNED_SHORT, list.valued), home.tile,
-        fields,
+        graph, set, templateVertex("snnjax::RowsDense", UNSIGNED_SHORT, list.valued), home.tile, fields,
         {{"rows", home.rows}, {"stride", list.stride}, {"capacity", list.capacity}, {"num_inputs", list.num_neurons}});
   }
   program.add(Execute(set));
@@ -49,7 +41,7 @@ Tensor addDenseRows(poplar::Graph& graph, const NetworkPlan& plan, const Network
 }
 
 // [inputs, rows], in parts of a few inputs and rows each over all tiles.
-Tensor addTransposedRows(poplar::Graph& graph, const NetworkPlan& plan, const Tensor& rows, poplar::ComputeSet set,
+Tensor addTransposedRows(Graph& graph, const NetworkPlan& plan, const Tensor& rows, ComputeSet set,
                          const std::string& name) {
   constexpr unsigned kMessage = 8;  // elements at least: for fewer a message costs more than they do
   const auto count = static_cast<unsigned>(rows.dim(0)), inputs = static_cast<unsigned>(rows.dim(1));
@@ -70,8 +62,8 @@ Tensor addTransposedRows(poplar::Graph& graph, const NetworkPlan& plan, const Te
 }
 
 // [neurons of all blocks, rows], where the neurons are.
-Tensor addTransposedCurrents(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l, const Tensor& g_current,
-                             poplar::ComputeSet set, const std::string& name) {
+Tensor addTransposedCurrents(Graph& graph, const NetworkPlan& plan, std::size_t l, const Tensor& g_current,
+                             ComputeSet set, const std::string& name) {
   std::vector<Tensor> blocks(plan.layers[l].tiles.count);
   forEachTile(plan, l, [&](const LayerTile& at) {
     const unsigned columns = at.layer().tiles.columns;
@@ -89,7 +81,7 @@ Tensor asMatrix(const LayerPlan& layer, const Tensor& blocks, std::size_t rows) 
 
 }  // namespace
 
-Sequence addUnitCurrents(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t l,
+Sequence addUnitCurrents(Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t l,
                          const Tensor& current) {
   const LayerPlan& layer = plan.layers[l];
   const std::string name = "forward/currents" + std::to_string(l);
@@ -100,13 +92,13 @@ Sequence addUnitCurrents(poplar::Graph& graph, const NetworkPlan& plan, const Ne
   return program;
 }
 
-Sequence addUnitGradient(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t l,
+Sequence addUnitGradient(Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t l,
                          const Tensor& g_current, const Tensor& g_weights) {
   const LayerPlan& layer = plan.layers[l];
   const std::string name = "backward/weights" + std::to_string(l);
   Sequence program;
   const Tensor rows = addDenseRows(graph, plan, tensors, l, program, "backward/dense_rows" + std::to_string(l));
-  const poplar::ComputeSet set = graph.addComputeSet("backward/transposed" + std::to_string(l));
+  const ComputeSet set = graph.addComputeSet("backward/transposed" + std::to_string(l));
   const Tensor by_input = addTransposedRows(graph, plan, rows, set, name + "/rows");
   const Tensor by_neuron = addTransposedCurrents(graph, plan, l, g_current, set, name + "/g_current");
   program.add(Execute(set));

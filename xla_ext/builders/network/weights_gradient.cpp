@@ -1,28 +1,22 @@
 // Gradients of weights, of all samples and steps.
-#include <poputil/VertexTemplates.hpp>
 
 #include "builders/network/rows.hpp"
 
 namespace snnjax::builders {
 
-using poplar::Tensor;
-using poplar::program::Copy;
-using poplar::program::Execute;
-using poplar::program::Sequence;
-
-WeightsGradient::WeightsGradient(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l, const Tensor& to,
+WeightsGradient::WeightsGradient(Graph& graph, const NetworkPlan& plan, std::size_t l, const Tensor& to,
                                  const std::string& what)
     : graph_(graph), plan_(plan), l_(l), to_(to), what_("backward/" + what + std::to_string(l)) {
   const std::size_t groups = plan.layers[l].sample_groups.size();
   if (groups == 1) of_groups_ = {to};
   for (std::size_t g = 0; groups > 1 && g < groups; ++g) {
-    of_groups_.push_back(addGroup(graph, poplar::FLOAT, plan.layers[l], g, to.dim(1), what_ + "/of_group"));
+    of_groups_.push_back(addGroup(graph, FLOAT, plan.layers[l], g, to.dim(1), what_ + "/of_group"));
   }
 }
 
-poplar::program::Program WeightsGradient::add(const RowsRead& read) {
-  const poplar::ComputeSet set = graph_.addComputeSet(what_);
-  const std::string type = poputil::templateVertex("snnjax::RowsGradient", poplar::UNSIGNED_SHORT, read.valued);
+Program WeightsGradient::add(const RowsRead& read) {
+  const ComputeSet set = graph_.addComputeSet(what_);
+  const std::string type = templateVertex("snnjax::RowsGradient", UNSIGNED_SHORT, read.valued);
   forEachTile(plan_, l_, [&](const LayerTile& at) {
     std::vector<Field> fields = read.fields(at);
     fields.push_back({"g_weights", of_groups_[at.group][at.block]});
@@ -36,7 +30,7 @@ Sequence WeightsGradient::sumGroups() {
   const std::size_t groups = of_groups_.size(), elements = to_.dim(1);
   if (groups == 1) return Sequence();
   const Tensor sums = spreadOverGroups(graph_, layer, to_, what_ + "/sums");
-  const poplar::ComputeSet set = graph_.addComputeSet(what_ + "/sum_of_groups");
+  const ComputeSet set = graph_.addComputeSet(what_ + "/sum_of_groups");
   forEachTile(plan_, l_, [&](const LayerTile& at) {
     const Part part = partOf(layer, elements, at.group);
     if (part.first == part.last) return;
@@ -51,10 +45,10 @@ Sequence WeightsGradient::sumGroups() {
   return program;
 }
 
-Tensor spreadOverGroups(poplar::Graph& graph, const LayerPlan& layer, const Tensor& to, const std::string& name) {
+Tensor spreadOverGroups(Graph& graph, const LayerPlan& layer, const Tensor& to, const std::string& name) {
   const std::size_t groups = layer.sample_groups.size();
   if (groups == 1 || !graph.getTileMapping(to[0])[layer.tileOf(0, groups - 1)].empty()) return to;
-  return addSpread(graph, poplar::FLOAT, layer, to.dim(1), name);
+  return addSpread(graph, FLOAT, layer, to.dim(1), name);
 }
 
 }  // namespace snnjax::builders

@@ -4,14 +4,12 @@
 
 #include "executor/targets/network.hpp"
 #include "executor/targets/network_check.hpp"
-#include "executor/targets/operands.hpp"
 
 namespace snnjax::executor::targets {
 namespace {
 
 using builders::LayerPlan;
 using builders::ListPlan;
-using poplar::Tensor;
 
 class Results {
  public:

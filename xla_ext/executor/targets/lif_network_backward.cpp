@@ -3,14 +3,12 @@
 
 #include "executor/targets/network.hpp"
 #include "executor/targets/network_check.hpp"
-#include "executor/targets/operands.hpp"
 
 namespace snnjax::executor::targets {
 namespace {
 
 using builders::LayerCotangents;
 using builders::LayerPlan;
-using poplar::Tensor;
 
 // Whether a gradient of the constants of a layer is requested.
 bool learns(const LayerArrays& to) {

@@ -6,8 +6,6 @@
 #include <popops/ElementWise.hpp>
 #include <poputil/VertexTemplates.hpp>
 
-#include "executor/targets/operands.hpp"
-
 namespace snnjax::executor::targets {
 namespace {
 
@@ -95,7 +93,6 @@ bool isOne(const Plan& plan, ValueId value) {
 using builders::LayerPlan;
 using builders::LayerTensors;
 using builders::ListPlan;
-using poplar::Tensor;
 
 class Bringer {
  public:

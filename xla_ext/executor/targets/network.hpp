@@ -6,7 +6,7 @@
 #include "builders/network/lif_network.hpp"
 
 #include "executor/operations.hpp"
-#include "executor/targets/call.hpp"
+#include "executor/targets/operands.hpp"
 
 namespace snnjax::executor::targets {
 
@@ -69,14 +69,14 @@ bool isZero(const Lowering& lowering, ValueId value);
 builders::NetworkPlan planOf(const Plan& plan, const NetworkOperands& operands, bool keeps_record,
                              const poplar::Target& target);
 // The gradient of a matrix of `rows` rows of a layer, about to be computed, if it comes to lie on that layer's tiles.
-poplar::Tensor gradientInPlace(Lowering& lowering, const builders::LayerPlan& layer, std::size_t rows, ValueId result);
+Tensor gradientInPlace(Lowering& lowering, const builders::LayerPlan& layer, std::size_t rows, ValueId result);
 // The columns of the last block of a matrix, [rows, columns]: where it is in place, and the network's own. None where
 // it has none to spare.
 struct LastBlock {
-  poplar::Tensor in_place, own;
+  Tensor in_place, own;
 };
-std::optional<LastBlock> lastBlock(const builders::LayerPlan& layer, const poplar::Tensor& in_place,
-                                   const poplar::Tensor& blocks, std::size_t rows);
+std::optional<LastBlock> lastBlock(const builders::LayerPlan& layer, const Tensor& in_place, const Tensor& blocks,
+                                   std::size_t rows);
 // Weights, or their gradients, on the tiles of their layers.
 std::vector<Proposal> proposalsFor(const std::vector<LayerArrays>& layers, const builders::NetworkPlan& network);
 
@@ -87,7 +87,7 @@ struct NetworkOnTiles : Record {
   builders::NetworkTensors tensors;
   std::vector<builders::LayerWeights> in_place;  // weights that are read in place
   // Of events: the slots that the sorted ones came from, unsigned, a history at the homes.
-  poplar::Tensor event_slots;
+  Tensor event_slots;
 };
 
 // Adds variables and what fills them: operands, state and inputs.
@@ -99,7 +99,7 @@ NetworkOnTiles restoreNetwork(Lowering& lowering, const NetworkOperands& operand
                               const builders::NetworkOptions& options, const lif_network::RecordOnTiles<Value>& record,
                               const Value& output);
 // Membranes or second states of a layer after each step, [num_steps, batch, neurons].
-poplar::Tensor afterSteps(const builders::NetworkPlan& plan, std::size_t layer, const poplar::Tensor& states);
+Tensor afterSteps(const builders::NetworkPlan& plan, std::size_t layer, const Tensor& states);
 // Weights that were read in place are now those of these operands, wherever they are.
 void readWeightsOf(Lowering& lowering, const NetworkOperands& operands, NetworkOnTiles& network);
 

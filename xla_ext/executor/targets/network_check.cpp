@@ -1,7 +1,5 @@
 #include "executor/targets/network_check.hpp"
 
-#include "executor/targets/operands.hpp"
-
 namespace snnjax::executor::targets {
 using schema::Axis;
 

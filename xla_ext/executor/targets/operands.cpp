@@ -14,15 +14,15 @@ std::optional<Blocks> blocksOf(const builders::TileRange& tiles, std::size_t row
   return blocks;
 }
 
-poplar::Tensor weightsInPlace(Lowering& lowering, const builders::TileRange& tiles, std::size_t rows,
-                              std::size_t neurons, ValueId value) {
+Tensor weightsInPlace(Lowering& lowering, const builders::TileRange& tiles, std::size_t rows, std::size_t neurons,
+                      ValueId value) {
   const std::optional<Blocks> blocks = blocksOf(tiles, rows, neurons);
-  const poplar::Tensor memory = blocks ? lowering.memoryIn(*blocks, value) : poplar::Tensor();
+  const Tensor memory = blocks ? lowering.memoryIn(*blocks, value) : Tensor();
   return memory.valid() ? memory.reshape({tiles.count, (rows + 1) * tiles.columns}) : memory;
 }
 
-poplar::Tensor gradientInPlace(Lowering& lowering, const builders::TileRange& tiles, std::size_t rows,
-                               std::size_t neurons, ValueId result) {
+Tensor gradientInPlace(Lowering& lowering, const builders::TileRange& tiles, std::size_t rows, std::size_t neurons,
+                       ValueId result) {
   const std::optional<Blocks> blocks = blocksOf(tiles, rows, neurons);
   if (!blocks || lowering.type(result).dtype != Dtype::kFloat32) return {};
   if (!(lowering.layouts().ofValue(result).blocks() == *blocks)) return {};
@@ -34,10 +34,10 @@ std::size_t dimension(const Plan& plan, const Value& value, std::size_t axis) {
   return plan.types[value.value()].shape[axis];
 }
 
-poplar::Tensor operand(Lowering& lowering, const Value& value) { return lowering.get(value.value())[0]; }
+Tensor operand(Lowering& lowering, const Value& value) { return lowering.get(value.value())[0]; }
 
-void bring(Lowering& lowering, const poplar::Tensor& from, const poplar::Tensor& to) {
-  poplar::Tensor source = from;
+void bring(Lowering& lowering, const Tensor& from, const Tensor& to) {
+  Tensor source = from;
   if (!(from.elementType() == to.elementType())) {
     source = popops::cast(lowering.graph(), from, to.elementType(), lowering.program(), lowering.debug("cast"));
   }
@@ -55,28 +55,27 @@ void bring(Lowering& lowering, const poplar::Tensor& from, const poplar::Tensor&
   lowering.program().add(poplar::program::Copy(source.flatten(), to.flatten(), false, lowering.debug("operand")));
 }
 
-void bringRows(Lowering& lowering, const poplar::Tensor& from, const poplar::Tensor& blocks,
-               const builders::TileRange& tiles, std::size_t rows, std::size_t neurons) {
+void bringRows(Lowering& lowering, const Tensor& from, const Tensor& blocks, const builders::TileRange& tiles,
+               std::size_t rows, std::size_t neurons) {
   const std::size_t columns = tiles.columns, all_rows = blocks.dim(1) / columns;
   const std::size_t in_last = neurons - (tiles.count - 1) * columns;
-  const poplar::Tensor last = blocks[tiles.count - 1].reshape({all_rows, columns}).slice(0, rows);
-  for (const poplar::Tensor& beside :
-       {blocks.slice(rows * columns, all_rows * columns, 1), last.slice(in_last, columns, 1)}) {
+  const Tensor last = blocks[tiles.count - 1].reshape({all_rows, columns}).slice(0, rows);
+  for (const Tensor& beside : {blocks.slice(rows * columns, all_rows * columns, 1), last.slice(in_last, columns, 1)}) {
     if (beside.numElements() > 0) lowering.graph().setInitialValue(beside, 0.0F);
   }
   bring(lowering, from, builders::asRows(blocks, tiles, rows, neurons));
 }
 
-void yield(Lowering& lowering, const Value& result, const poplar::Tensor& tensor) {
-  const poplar::Tensor to = lowering.make(result.value());
+void yield(Lowering& lowering, const Value& result, const Tensor& tensor) {
+  const Tensor to = lowering.make(result.value());
   bring(lowering, tensor, to);
 }
 
 void yieldZeros(Lowering& lowering, const Instruction& instruction) {
   for (std::size_t i = 0; i < instruction.outputs.size(); ++i) {
-    const poplar::Tensor out = lowering.make(instruction.outputs[i]);
+    const Tensor out = lowering.make(instruction.outputs[i]);
     if (out.numElements() == 0) continue;
-    const poplar::Tensor zero = lowering.graph().addConstant(out.elementType(), {1}, 0, lowering.debug("zero"));
+    const Tensor zero = lowering.graph().addConstant(out.elementType(), {1}, 0, lowering.debug("zero"));
     lowering.graph().setTileMapping(zero, 0);
     bring(lowering, zero, out);
   }

@@ -9,33 +9,35 @@
 
 namespace snnjax::executor::targets {
 
+using poplar::Tensor;
+
 // The layout of weights [rows, neurons] for ops on lists: row-major in blocks of columns, with a spare row of zeros
 // after each block. Empty if the last block has spare columns, which no array layout allows.
 std::optional<Blocks> blocksOf(const builders::TileRange& tiles, std::size_t rows, std::size_t neurons);
 // Such weights as the builders take them, [tiles, (rows + 1) * columns], of a value in that layout; else not valid.
-poplar::Tensor weightsInPlace(Lowering& lowering, const builders::TileRange& tiles, std::size_t rows,
-                              std::size_t neurons, ValueId value);
+Tensor weightsInPlace(Lowering& lowering, const builders::TileRange& tiles, std::size_t rows, std::size_t neurons,
+                      ValueId value);
 // The same for a float32 gradient, a result about to be computed.
-poplar::Tensor gradientInPlace(Lowering& lowering, const builders::TileRange& tiles, std::size_t rows,
-                               std::size_t neurons, ValueId result);
+Tensor gradientInPlace(Lowering& lowering, const builders::TileRange& tiles, std::size_t rows, std::size_t neurons,
+                       ValueId result);
 
 // An operand without its groups axis, which has length 1.
-poplar::Tensor operand(Lowering& lowering, const Value& value);
+Tensor operand(Lowering& lowering, const Value& value);
 std::size_t dimension(const Plan& plan, const Value& value, std::size_t axis);
 inline std::size_t dimension(const Lowering& lowering, const Value& value, std::size_t axis) {
   return dimension(lowering.plan(), value, axis);
 }
 
 // Fills a tensor of the operand's shape, or one that repeats it along its first dimensions; numbers are converted.
-void bring(Lowering& lowering, const poplar::Tensor& from, const poplar::Tensor& to);
+void bring(Lowering& lowering, const Tensor& from, const Tensor& to);
 
 // The same for the rows [rows, neurons] of blocks of columns. What is beside them is 0 from the start: columns to spare
 // and rows behind these.
-void bringRows(Lowering& lowering, const poplar::Tensor& from, const poplar::Tensor& blocks,
-               const builders::TileRange& tiles, std::size_t rows, std::size_t neurons);
+void bringRows(Lowering& lowering, const Tensor& from, const Tensor& blocks, const builders::TileRange& tiles,
+               std::size_t rows, std::size_t neurons);
 
 // A result, without its groups axis, in its own type.
-void yield(Lowering& lowering, const Value& result, const poplar::Tensor& tensor);
+void yield(Lowering& lowering, const Value& result, const Tensor& tensor);
 
 // Zeros in all results, for operands without elements.
 void yieldZeros(Lowering& lowering, const Instruction& instruction);

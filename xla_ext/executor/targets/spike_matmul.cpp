@@ -38,11 +38,11 @@ builders::SpikeMatmulTensors addTensors(Lowering& lowering, const builders::Spik
                                         const Target& call) {
   const builders::TileRange tiles = builders::tilesOf(options, lowering.graph().getTarget().getNumTiles());
   const std::size_t rows = options.num_inputs, columns = options.outputs;
-  const poplar::Tensor in_place = weightsInPlace(lowering, tiles, rows, columns, weightsOf(call));
+  const Tensor in_place = weightsInPlace(lowering, tiles, rows, columns, weightsOf(call));
   const auto tensors =
       builders::addSpikeMatmulTensors(lowering.graph(), options, builders::floatType(options.half_weights), in_place);
   if (in_place.valid()) {
-    const poplar::Tensor zero = in_place.slice(rows * tiles.columns, (rows + 1) * tiles.columns, 1);
+    const Tensor zero = in_place.slice(rows * tiles.columns, (rows + 1) * tiles.columns, 1);
     lowering.program().add(builders::zeros(lowering.graph(), {zero}, lowering.debug("zero").getPathName()));
   } else {
     bringRows(lowering, operand(lowering, weightsOf(call)), tensors.weights, tiles, rows, columns);
@@ -81,8 +81,7 @@ void spikeMatmulWeightsBackward(Lowering& lowering, const Instruction& instructi
   const auto options = optionsOf(lowering.plan(), call);
   if (isEmpty(options)) return yieldZeros(lowering, instruction);
   const builders::TileRange tiles = builders::tilesOf(options, lowering.graph().getTarget().getNumTiles());
-  const poplar::Tensor in_place =
-      gradientInPlace(lowering, tiles, options.num_inputs, options.outputs, weightsOf(call));
+  const Tensor in_place = gradientInPlace(lowering, tiles, options.num_inputs, options.outputs, weightsOf(call));
   const auto tensors = builders::addSpikeMatmulTensors(lowering.graph(), options, poplar::FLOAT, in_place);
   bring(lowering, operand(lowering, call.from.ids), tensors.ids);
   bring(lowering, operand(lowering, call.from.values), tensors.values);
