@@ -24,7 +24,6 @@ constexpr T kLowest = std::is_same_v<T, float>      ? static_cast<T>(-__builtin_
                                                     : static_cast<T>(-0x7fffffff - 1);
 
 struct Sum {
-  using Join = Sum;  // of two partial results
   template <class A>
   static constexpr A kNeutral = 0;
   template <class A>
@@ -33,7 +32,6 @@ struct Sum {
   }
 };
 struct SquareSum {
-  using Join = Sum;
   template <class A>
   static constexpr A kNeutral = 0;
   template <class A>
@@ -42,7 +40,6 @@ struct SquareSum {
   }
 };
 struct Product {
-  using Join = Product;
   template <class A>
   static constexpr A kNeutral = 1;
   template <class A>
@@ -52,7 +49,6 @@ struct Product {
 };
 // NaN wins.
 struct Largest {
-  using Join = Largest;
   template <class A>
   static constexpr A kNeutral = kLowest<A>;
   template <class A>
@@ -61,7 +57,6 @@ struct Largest {
   }
 };
 struct Smallest {
-  using Join = Smallest;
   template <class A>
   static constexpr A kNeutral = kLargest<A>;
   template <class A>
@@ -70,7 +65,6 @@ struct Smallest {
   }
 };
 struct AllOf {
-  using Join = AllOf;
   template <class A>
   static constexpr A kNeutral = true;
   template <class A>
@@ -79,7 +73,6 @@ struct AllOf {
   }
 };
 struct AnyOf {
-  using Join = AnyOf;
   template <class A>
   static constexpr A kNeutral = false;
   template <class A>
@@ -89,7 +82,6 @@ struct AnyOf {
 };
 // Of bits, those of Booleans included.
 struct BitAnd {
-  using Join = BitAnd;
   template <class A>
   static constexpr A kNeutral = static_cast<A>(~A(0));
   template <class A>
@@ -98,7 +90,6 @@ struct BitAnd {
   }
 };
 struct BitOr {
-  using Join = BitOr;
   template <class A>
   static constexpr A kNeutral = 0;
   template <class A>
@@ -107,7 +98,6 @@ struct BitOr {
   }
 };
 struct BitXor {
-  using Join = BitXor;
   template <class A>
   static constexpr A kNeutral = 0;
   template <class A>

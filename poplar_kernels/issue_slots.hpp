@@ -35,13 +35,10 @@ constexpr Slots store(unsigned bytes) { return bytes < 4 ? kShortStore : 1; }
 // Loads of the fields, and a worker's share: products for its rows, shareOf() with its division where it is used.
 constexpr Slots entry(unsigned fields, bool divides) { return kCall + fields + (divides ? kDivision + 12 : 6); }
 
-// Zeros, or copies of the same bits, by 64-bit words where words are whole: store, (load,) branch.
-constexpr Slots fill(Slots elements, unsigned bytes) { return 4 + (elements * bytes + 7) / 8 * 2; }
-constexpr Slots copy(Slots elements, unsigned bytes) { return 4 + (elements * bytes + 7) / 8 * 3; }
-
 // Turns of the loops of words.hpp over rows of `width` elements: one for each 64 bits where all rows begin at 64 bits,
 // each 32 where they begin at 32, else for each element. A copy takes load, store and branch, a filling store and
-// branch.
+// branch; the way to the loop kToRows.
+constexpr Slots kToRows = 4;
 constexpr Slots turnsOf(Slots elements, unsigned bytes, Slots width) {
   const Slots word = width * bytes % 8 == 0 ? 8 : width * bytes % 4 == 0 ? 4 : bytes;
   return (elements * bytes + word - 1) / word;

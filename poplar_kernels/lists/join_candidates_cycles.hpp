@@ -2,9 +2,8 @@
 // passes that the search for the last of them takes.
 #pragma once
 
+#include "../conventions.hpp"
 #include "../issue_slots.hpp"
-#include "candidates.hpp"
-#include "selection.hpp"
 
 namespace snnjax::cycles {
 

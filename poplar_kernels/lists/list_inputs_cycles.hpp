@@ -2,7 +2,6 @@
 #pragma once
 
 #include "listed_rows_cycles.hpp"
-#include "lists.hpp"
 
 namespace snnjax::cycles {
 

@@ -2,6 +2,8 @@
 // home passes over all others, sixteen at a time.
 #include "select_marked_cycles.hpp"
 
+#include <bit>
+
 #include "../fields.hpp"
 #include "../numbers.hpp"
 #include "candidates.hpp"

@@ -1,11 +1,8 @@
 // What the codelets of select_marked.cpp cost a worker: the words that tiles offer, and the candidates they mark.
 #pragma once
 
-#include <bit>
-
 #include "../conventions.hpp"
 #include "candidates_cycles.hpp"
-#include "lists.hpp"
 
 namespace snnjax::cycles {
 

@@ -2,7 +2,8 @@
 #include "select_spikes_cycles.hpp"
 
 #include "../fields.hpp"
-#include "../surrogates.hpp"
+#include "../surrogates_cycles.hpp"
+#include "../words.hpp"
 #include "candidates.hpp"
 
 namespace snnjax {
@@ -85,7 +86,7 @@ class SelectSpikesBackward : public poplar::MultiVertex {
     const Range own = shareOf(rows, worker, neurons % kPerWord<T> == 0 ? 1 : kPerWord<T>);
     for (unsigned b = own.first; b < own.last; ++b) {
       T* const row = &g_v[b * neurons];
-      for (unsigned j = 0; j < neurons; ++j) row[j] = static_cast<T>(0.0f);
+      fillRows(row, static_cast<T>(0.0f), neurons, neurons);
       for (unsigned k = 0; k < capacity; ++k) {
         const unsigned j = static_cast<unsigned>(ids[b * capacity + k]);
         if (j >= neurons) continue;
@@ -138,7 +139,7 @@ std::uint64_t workerCycles(const SelectSpikesBackward<T, Id>& vertex, unsigned w
     const bool is_listed = static_cast<unsigned>(vertex.ids[i]) < vertex.neurons;
     slots += 5 + (is_listed ? 9 + surrogate(vertex.surrogate) + store(sizeof(T)) : 0);
   }
-  return slots + Slots{own.last - own.first} * (10 + fill(vertex.neurons, sizeof(T)));
+  return slots + Slots{own.last - own.first} * (10 + kToRows + filled(vertex.neurons, sizeof(T), vertex.neurons));
 }
 
 template class SelectCandidates<unsigned short>;

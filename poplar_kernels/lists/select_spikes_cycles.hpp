@@ -2,9 +2,7 @@
 #pragma once
 
 #include "../issue_slots.hpp"
-#include "../surrogates_cycles.hpp"
 #include "candidates_cycles.hpp"
-#include "lists.hpp"
 
 namespace snnjax::cycles {
 

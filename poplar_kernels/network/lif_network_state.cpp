@@ -4,6 +4,7 @@
 
 #include "../fields.hpp"
 #include "../lists/lists.hpp"
+#include "../words.hpp"
 #include "membrane_gradient.hpp"
 
 namespace snnjax {
@@ -33,7 +34,7 @@ class LastSpikes : public poplar::MultiVertex {
     for (unsigned b = worker; b < rows; b += numWorkers()) {
       if (lengths[b] == 0) continue;
       float* const row = &last[b * num_neurons];
-      for (unsigned j = 0; j < num_neurons; ++j) row[j] = 0.0f;
+      fillRows(row, 0.0f, num_neurons, num_neurons);
       const List<unsigned short> own = records.of(b, lengths[b]);
       for (unsigned k = 0; k < own.spikes(); ++k) {
         const auto id = static_cast<unsigned>(own.ids()[k]);
@@ -58,14 +59,14 @@ class LastSpikesGradient : public poplar::MultiVertex {
     const LastRecord records = {&list[0], rows, stride, capacity, num_steps};
     for (unsigned b = worker; b < rows; b += numWorkers()) {
       const unsigned first = b * num_neurons;
-      for (unsigned i = first; i < first + num_neurons; ++i) g_listed[i] = 0.0f;
+      fillRows(&g_listed[first], 0.0f, num_neurons, num_neurons);
       if (lengths[b] == 0) continue;
       const List<unsigned short> own = records.of(b, lengths[b]);
       for (unsigned k = 0; k < own.listed(); ++k) {
         const auto id = static_cast<unsigned>(own.ids()[k]);
         if (id < num_neurons) g_listed[first + id] = g[first + id];
       }
-      for (unsigned i = first; i < first + num_neurons; ++i) g[i] = 0.0f;
+      fillRows(&g[first], 0.0f, num_neurons, num_neurons);
     }
     return true;
   }
@@ -166,13 +167,13 @@ class LifFirstGradient : public poplar::MultiVertex {
 };
 
 std::uint64_t workerCycles(const LastSpikes& vertex, unsigned worker) {
-  const cycles::Slots dense = cycles::fill(vertex.num_neurons, sizeof(float));
+  const cycles::Slots dense = cycles::kToRows + cycles::filled(vertex.num_neurons, sizeof(float), vertex.num_neurons);
   return cycles::lastRecords(vertex, worker, 8, 0,
                              [&](List<unsigned short> list) { return dense + list.spikes() * cycles::kLastSpike; });
 }
 
 std::uint64_t workerCycles(const LastSpikesGradient& vertex, unsigned worker) {
-  const cycles::Slots dense = cycles::fill(vertex.num_neurons, sizeof(float));
+  const cycles::Slots dense = cycles::kToRows + cycles::filled(vertex.num_neurons, sizeof(float), vertex.num_neurons);
   return cycles::lastRecords(vertex, worker, 9, dense, [&](List<unsigned short> list) {
     return 2 * dense + list.listed() * cycles::kLastGradient;
   });

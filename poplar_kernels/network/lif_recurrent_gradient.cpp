@@ -2,6 +2,7 @@
 // currents read.
 #include "../fields.hpp"
 #include "../lists/listed_rows.hpp"
+#include "../words.hpp"
 #include "constants_gradient.hpp"
 #include "neuron_rows.hpp"
 
@@ -28,8 +29,8 @@ class SlotsOfNeurons : public poplar::MultiVertex {
  private:
   void find(unsigned b, unsigned t) {
     unsigned short* const own = &slots[(b * (num_steps + 1) + t) * neurons];
-    for (unsigned j = 0; t == 0 && j < neurons; ++j) own[num_steps * neurons + j] = own[j];
-    for (unsigned j = 0; j < neurons; ++j) own[j] = static_cast<unsigned short>(capacity);
+    if (t == 0) copyRows(own + num_steps * neurons, own, neurons, neurons);
+    fillRows(own, static_cast<unsigned short>(capacity), neurons, neurons);
     const List<unsigned short> list = {&lists[(b * num_steps + t) * stride], capacity};
     for (unsigned k = 0; k < list.listed(); ++k) {
       const unsigned j = static_cast<unsigned>(list.ids()[k]) - first_id;

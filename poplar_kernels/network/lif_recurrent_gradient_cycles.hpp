@@ -46,8 +46,9 @@ std::uint64_t workerCycles(const std::same_as<SlotsOfNeurons> auto& vertex, unsi
   for (unsigned b = 0; b < vertex.batch; ++b, t -= vertex.num_steps) {
     for (; t < vertex.num_steps; t += vertex.numWorkers()) {
       const List<unsigned short> list = {&vertex.lists[(b * vertex.num_steps + t) * vertex.stride], vertex.capacity};
-      slots +=
-          kSlotsRow + fill(vertex.neurons, 2) + (t == 0 ? copy(vertex.neurons, 2) : 0) + list.listed() * kSlotsEntry;
+      const unsigned width = vertex.neurons;
+      slots += kSlotsRow + kToRows + filled(width, 2, width) + (t == 0 ? kToRows + moved(width, 2, width) : 0) +
+               list.listed() * kSlotsEntry;
       for (unsigned j = 0; j < vertex.neurons; ++j) {
         const unsigned slot = vertex.slots[(b * (vertex.num_steps + 1) + t) * vertex.neurons + j];
         slots += slot < vertex.capacity ? kOwnEntry : 0;

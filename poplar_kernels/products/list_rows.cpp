@@ -2,6 +2,7 @@
 // dense rows, for the matrix unit.
 #include "../fields.hpp"
 #include "../lists/listed_rows.hpp"
+#include "../words.hpp"
 
 namespace snnjax {
 
@@ -75,7 +76,7 @@ class RowsDense : public poplar::MultiVertex {
     const Range own = neuronsOfWorker(num_inputs, worker);
     for (unsigned row = 0; row < rows; ++row) {
       float* const to = &dense[row * num_inputs];
-      for (unsigned i = own.first; i < own.last; ++i) to[i] = 0.0f;
+      fillRows(to + own.first, 0.0f, own.last - own.first, num_inputs);
       const List<Id> list = {&lists[row * stride], capacity};
       const auto values_of_row = valuesOf<valued>(*this, row);
       const Range spikes = list.spikesOfWorker(worker);

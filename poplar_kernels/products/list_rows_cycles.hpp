@@ -86,12 +86,11 @@ template <class Id, bool valued>
 std::uint64_t workerCycles(const RowsDense<Id, valued>& vertex, unsigned worker) {
   using namespace cycles;
   const Range own = neuronsOfWorker(vertex.num_inputs, worker);
-  const unsigned bytes = vertex.num_inputs % 2 == 0 ? 4 : 8;  // odd rows are not aligned to pairs
   Slots slots = entry(valued ? 7 : 6, false);
   for (unsigned row = 0; row < vertex.rows; ++row) {
     const List<Id> list = {&vertex.lists[row * vertex.stride], vertex.capacity};
     const Range found = list.spikesOfWorker(worker);
-    slots += 8 + kShareOfRow + fill(own.last - own.first, bytes) +
+    slots += 8 + kShareOfRow + kToRows + filled(own.last - own.first, 4, vertex.num_inputs) +
              (larger(found.last, found.first) - found.first) * denseEntry(valued);
   }
   return slots;

@@ -3,6 +3,7 @@
 
 #include "../fields.hpp"
 #include "../lists/listed_rows.hpp"
+#include "../words.hpp"
 
 namespace snnjax {
 
@@ -27,7 +28,7 @@ class ScatterList : public poplar::MultiVertex {
   bool compute(unsigned worker) {
     const unsigned block_size = rows * columns;
     const Range blocks = shareOf(num_neurons / columns, worker, block_size % 2 == 0 ? 1 : 2);
-    for (unsigned i = blocks.first * block_size; i < blocks.last * block_size; ++i) row[i] = 0.0f;
+    fillRows(&row[blocks.first * block_size], 0.0f, (blocks.last - blocks.first) * block_size, 2);  // from 64 bits on
     const Range own = {blocks.first * columns, blocks.last * columns};
     for (unsigned b = 0; b < rows; ++b) {
       const List<unsigned short> from = {&list[b * stride], capacity};
@@ -99,7 +100,8 @@ std::uint64_t workerCycles(const ScatterList& vertex, unsigned worker) {
   const unsigned columns = vertex.columns, block_size = vertex.rows * columns;
   const Range blocks = shareOf(vertex.num_neurons / columns, worker, block_size % 2 == 0 ? 1 : 2);
   const Range own = {blocks.first * columns, blocks.last * columns};
-  Slots slots = entry(8, true) + kDivision + kInverse + fill(Slots{blocks.last - blocks.first} * block_size, 4);
+  Slots slots =
+      entry(8, true) + kDivision + kInverse + kToRows + filled(Slots{blocks.last - blocks.first} * block_size, 4, 2);
   for (unsigned b = 0; b < vertex.rows; ++b) {
     const List<unsigned short> list = {&vertex.list[b * vertex.stride], vertex.capacity};
     const unsigned spikes = list.spikes(), near = list.listed() - spikes;

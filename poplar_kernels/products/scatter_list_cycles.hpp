@@ -2,7 +2,6 @@
 #pragma once
 
 #include "../lists/listed_rows_cycles.hpp"
-#include "../lists/lists.hpp"
 
 namespace snnjax::cycles {
 

@@ -47,6 +47,7 @@ class Reduce : public poplar::MultiVertex {
 
  private:
   using A = Accumulator<T>;
+  using Join = std::conditional_t<std::is_same_v<Op, SquareSum>, Sum, Op>;  // of partial results
   static constexpr A kNeutral = Op::template kNeutral<A>;
 
 #if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
@@ -65,7 +66,7 @@ class Reduce : public poplar::MultiVertex {
       if (rows % 2 == 0) {
         float2 pair = {kNeutral, kNeutral};
         for (unsigned row = 0; row < rows; row += 2) pair = ofPair(pair, Numbers<float2>::load(from + row));
-        return Op::Join::of(pair[0], pair[1]);
+        return Join::of(pair[0], pair[1]);
       }
     }
 #endif
@@ -73,7 +74,7 @@ class Reduce : public poplar::MultiVertex {
       A& result = row % 2 == 0 ? even : odd;
       result = Op::of(result, static_cast<A>(from[row]));
     }
-    return Op::Join::of(even, odd);
+    return Join::of(even, odd);
   }
 
   // Over numbers `inner` apart: one column, or two neighbours. Returns the number of columns.

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "../issue_slots.hpp"
-#include "../workers.hpp"
 
 namespace snnjax::cycles {
 

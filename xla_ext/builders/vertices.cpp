@@ -8,6 +8,7 @@ void addVertex(Graph& graph, ComputeSet set, const std::string& type, unsigned t
                const std::vector<State>& states) {
   const poplar::VertexRef vertex = graph.addVertex(set, type);
   for (const Field& field : fields) {
+    if (!field.tensor.valid()) continue;
     const bool is_scalar = field.tensor.rank() == 0;
     graph.connect(vertex[field.name], is_scalar ? field.tensor : field.tensor.flatten());
   }
@@ -39,7 +40,7 @@ Tensor addAtHomes(Graph& graph, const Type& type, const std::vector<Home>& homes
 }
 
 Tensor rowsOf(const Tensor& tensor, const Home& home, unsigned dimension) {
-  return tensor.slice(home.first, home.first + home.rows, dimension);
+  return !tensor.valid() ? tensor : tensor.slice(home.first, home.first + home.rows, dimension);
 }
 
 Program zeros(Graph& graph, const std::vector<Tensor>& tensors, const std::string& name) {

@@ -27,7 +27,7 @@ using poputil::templateVertex;
 
 struct Field {
   const char* name;
-  Tensor tensor;  // is flattened
+  Tensor tensor;  // is flattened; if not valid, the vertex has no such field
 };
 
 // A member of the vertex that is not an edge; Poplar requires exactly the type that the codelet declares.

@@ -122,21 +122,20 @@ class Backward {
     forEachTile(plan_, l, [&](const LayerTile& at) {
       std::vector<State> states = surrogateStates(layer.neuron);
       states.insert(states.end(), {{"batch", at.samples()}, {"neurons", layer.tiles.columns}});
-      std::vector<Field> fields = {{"g_v", at.ownStates(own.g_v)},
-                                   {"g_last", at.ownStates(own.g_last)},
-                                   {"threshold", at.ofGroup(tensors.threshold)},
-                                   {"membranes", at.ownStates(membraneRow(plan_, l, tensors, 0))},
-                                   {"g_first", at.ownStates(own.g_first)},
-                                   {"g_threshold", at.ownStates(sums.threshold)}};
-      if (second) {
-        fields.insert(fields.end(), {{"second", at.ofGroup(tensors.second)},
-                                     {"w", at.ownStates(secondRow(plan_, l, tensors, 0))},
-                                     {"g_w", at.ownStates(own.g_w)},
-                                     {"g_last_w", at.ownStates(own.g_last_w)},
-                                     {"g_first_w", at.ownStates(own.g_first_w)},
-                                     {"g_coupling", at.ownStates(sums.coupling)}});
-      }
-      addVertex(graph_, set, templateVertex("snnjax::LifFirstGradient", second), at.tile(), fields, states);
+      addVertex(graph_, set, templateVertex("snnjax::LifFirstGradient", second), at.tile(),
+                {{"g_v", at.ownStates(own.g_v)},
+                 {"g_last", at.ownStates(own.g_last)},
+                 {"threshold", at.ofGroup(tensors.threshold)},
+                 {"membranes", at.ownStates(membraneRow(plan_, l, tensors, 0))},
+                 {"g_first", at.ownStates(own.g_first)},
+                 {"g_threshold", at.ownStates(sums.threshold)},
+                 {"second", at.ofGroup(tensors.second)},
+                 {"w", at.ownStates(secondRow(plan_, l, tensors, 0))},
+                 {"g_w", at.ownStates(own.g_w)},
+                 {"g_last_w", at.ownStates(own.g_last_w)},
+                 {"g_first_w", at.ownStates(own.g_first_w)},
+                 {"g_coupling", at.ownStates(sums.coupling)}},
+                states);
     });
   }
 
@@ -152,11 +151,9 @@ class Backward {
     const RowsRead read = {.valued = list.valued,
                            .fields =
                                [&](const LayerTile& at) {
-                                 std::vector<Field> fields = {{"lists", at.fromHomes(tensors_.lists[l].lists)},
-                                                              {"g_current", at.ownRows(g_current)}};
-                                 if (!list.valued) return fields;
-                                 fields.push_back({"values", at.fromHomes(tensors_.lists[l].values)});
-                                 return fields;
+                                 return std::vector<Field>{{"lists", at.fromHomes(tensors_.lists[l].lists)},
+                                                           {"values", at.fromHomes(tensors_.lists[l].values)},
+                                                           {"g_current", at.ownRows(g_current)}};
                                },
                            .states = [&](const LayerTile& at) { return rowStates(at, list); }};
     WeightsGradient weights(graph_, plan_, l, cotangents_.layers[l].g_weights, "weights");

@@ -48,7 +48,6 @@ class Forward {
   }
 
   Tensor addCurrents(std::size_t l) {
-    const bool valued = plan_.lists[l].valued;
     const unsigned columns = plan_.layers[l].tiles.columns;
     if (plan_.layers[l].currents_on_unit) {
       const Tensor current = addRowsOf(graph_, plan_, l, columns, name("current", l));
@@ -57,17 +56,19 @@ class Forward {
     }
     const Tensor current = graph_.addVariable(
         FLOAT, {plan_.layers[l].tiles.count, std::size_t{plan_.blockRows()} * columns}, name("current", l));
-    const std::string type = templateVertex("snnjax::RowsCurrent", weightsType(plan_), UNSIGNED_SHORT, valued);
+    const std::string type =
+        templateVertex("snnjax::RowsCurrent", weightsType(plan_), UNSIGNED_SHORT, plan_.lists[l].valued);
     const ComputeSet set = addSet("currents", l);
     forEachTile(plan_, l, [&](const LayerTile& at) {
       for (const RowPart& part : rowPartsOf(at)) {
         const Tensor sums = part.of(at.ownRows(current), at.rows());
         graph_.setTileMapping(sums, part.tile);
-        std::vector<Field> fields = {{"lists", part.of(at.fromHomes(tensors_.lists[l].lists), at.rows())},
-                                     {"weights", at.weights(tensors_.layers[l])},
-                                     {"current", sums}};
-        if (valued) fields.push_back({"values", part.of(at.fromHomes(tensors_.lists[l].values), at.rows())});
-        addVertex(graph_, set, type, part.tile, fields, currentStates(at, plan_.lists[l], part.count));
+        addVertex(graph_, set, type, part.tile,
+                  {{"lists", part.of(at.fromHomes(tensors_.lists[l].lists), at.rows())},
+                   {"values", part.of(at.fromHomes(tensors_.lists[l].values), at.rows())},
+                   {"weights", at.weights(tensors_.layers[l])},
+                   {"current", sums}},
+                  currentStates(at, plan_.lists[l], part.count));
       }
     });
     return current;

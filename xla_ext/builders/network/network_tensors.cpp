@@ -104,10 +104,10 @@ Tensor inBlocks(const NetworkPlan& plan, const ListPlan& list, const Tensor& his
   return rows.reshape({blocks, batch, steps, width}).dimShuffle({0, 2, 1, 3}).reshape({blocks * steps, batch, width});
 }
 
-// Row `row` of states [tiles, rows * batch * columns].
+// Row `row` of states [tiles, rows * batch * columns], if there are any.
 Tensor rowOf(const NetworkPlan& plan, std::size_t layer, const Tensor& states, unsigned row) {
   const std::size_t elements = std::size_t{plan.options.batch} * plan.layers[layer].tiles.columns;
-  return states.slice(row * elements, (row + 1) * elements, 1);
+  return !states.valid() ? states : states.slice(row * elements, (row + 1) * elements, 1);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// What the vertices of neurons and readouts have in common, over a block of steps at once or step by step.
+// What the vertices of neurons and readouts have in common, over a block of steps at once or step by step. A layer has
+// no tensors for fields that its vertices lack.
 #include "builders/network/rows.hpp"
 
 namespace snnjax::builders {
@@ -23,10 +24,10 @@ std::vector<Field> neuronFields(const LayerTile& at, const NetworkTensors& tenso
   fields.insert(fields.end(), {{"threshold", at.ofGroup(own.threshold)},
                                {"second_threshold", at.ofGroup(own.second_threshold)},
                                {"offered", at.ownRows(offered.rows)},
-                               {"marks", at.ownRows(offered.marks)}});
-  if (at.plan.keepsCounts(at.l)) fields.push_back({"counts", at.ownStates(own.counts)});
-  if (!at.layer().neuron.second_state) return fields;
-  fields.insert(fields.end(), {{"second", at.ofGroup(own.second)}, {"w", at.ownStates(own.second_states)}});
+                               {"marks", at.ownRows(offered.marks)},
+                               {"counts", at.ownStates(own.counts)},
+                               {"second", at.ofGroup(own.second)},
+                               {"w", at.ownStates(own.second_states)}});
   return fields;
 }
 
@@ -46,35 +47,31 @@ std::vector<Field> leakyGradientFields(const LayerTile& at, const NetworkTensors
                                        const Tensor& g_current) {
   const LayerTensors& tensors = network.layers[at.l];
   const LayerCotangents& own = cotangents.layers[at.l];
-  std::vector<Field> fields = {{"decay", at.ofGroup(tensors.decay)}, {"gain", at.ofGroup(tensors.gain)},
-                               {"block", block.at(at.tile())},       {"lengths", at.ownRows(tensors.lengths)},
-                               {"g_v", at.ownStates(own.g_v)},       {"g_current", at.ownRows(g_current)},
-                               {"g_bias", at.ownStates(own.g_bias)}};
-  if (!at.layer().learns_constants) return fields;
-  fields.insert(fields.end(), {{"g_decay", at.ownStates(own.g_decay)}, {"g_gain", at.ownStates(own.g_gain)}});
-  return fields;
+  return {{"decay", at.ofGroup(tensors.decay)}, {"gain", at.ofGroup(tensors.gain)},
+          {"block", block.at(at.tile())},       {"lengths", at.ownRows(tensors.lengths)},
+          {"g_v", at.ownStates(own.g_v)},       {"g_current", at.ownRows(g_current)},
+          {"g_bias", at.ownStates(own.g_bias)}, {"g_decay", at.ownStates(own.g_decay)},
+          {"g_gain", at.ownStates(own.g_gain)}};
 }
 
 std::vector<Field> gradientFields(const LayerTile& at, const NetworkTensors& network,
                                   const NetworkCotangents& cotangents, const Counter& block, const Tensor& g_current) {
-  const NeuronOptions& neuron = at.layer().neuron;
   const LayerTensors& tensors = network.layers[at.l];
   const LayerCotangents& own = cotangents.layers[at.l];
-  const bool learns = at.layer().learns_constants, reads_second = learns || neuron.raises_threshold;
+  const bool reads_second = at.layer().learns_constants || at.layer().neuron.raises_threshold;
+  const Tensor w = at.ownStates(tensors.second_states);
   std::vector<Field> fields = leakyGradientFields(at, network, cotangents, block, g_current);
   fields.insert(fields.end(), {{"g_counts", at.ownStates(own.g_counts)},
                                {"threshold", at.ofGroup(tensors.threshold)},
                                {"second_threshold", at.ofGroup(tensors.second_threshold)},
                                {"membranes", at.ownStates(tensors.membranes)},
-                               {"g_last", at.ownStates(own.g_last)}});
-  if (learns) fields.push_back({"g_threshold", at.ownStates(own.g_threshold)});
-  if (!neuron.second_state) return fields;
-  const Tensor w = at.ownStates(tensors.second_states);
-  fields.insert(fields.end(), {{"second", at.ofGroup(tensors.second)},
-                               {"w", reads_second ? w : w.slice(0, 0)},
+                               {"g_last", at.ownStates(own.g_last)},
+                               {"g_threshold", at.ownStates(own.g_threshold)},
+                               {"second", at.ofGroup(tensors.second)},
+                               {"w", reads_second || !w.valid() ? w : w.slice(0, 0)},
                                {"g_w", at.ownStates(own.g_w)},
-                               {"g_last_w", at.ownStates(own.g_last_w)}});
-  if (learns) fields.push_back({"g_second", at.ownStates(own.g_second)});
+                               {"g_last_w", at.ownStates(own.g_last_w)},
+                               {"g_second", at.ownStates(own.g_second)}});
   return fields;
 }
 

@@ -2,7 +2,6 @@
 // what they read, and the sums of these over blocks of neurons; weights follow for all steps at once.
 
 #include "builders/layout/layer_costs.hpp"
-#include "builders/layout/placement.hpp"
 #include "builders/network/recurrent.hpp"
 
 namespace snnjax::builders {

@@ -52,6 +52,7 @@ Tensor LayerTile::ownRows(const Tensor& rows) const {
 }
 
 Tensor LayerTile::ownStates(const Tensor& states) const {
+  if (!states.valid()) return {};
   const SampleGroup& own = layer().sample_groups[group];
   const std::size_t columns = layer().tiles.columns, rows = states.dim(1) / (plan.options.batch * columns);
   const Tensor all = states[block].reshape({rows, plan.options.batch, columns});
@@ -59,6 +60,7 @@ Tensor LayerTile::ownStates(const Tensor& states) const {
 }
 
 Tensor LayerTile::fromHomes(const Tensor& rows) const {
+  if (!rows.valid()) return {};
   const SampleGroup& own = layer().sample_groups[group];
   const std::size_t each = rows.numElements() / plan.options.batch;
   return rows.flatten().slice(own.first * each, (own.first + own.count) * each);
@@ -70,6 +72,7 @@ Tensor LayerTile::ofSamples(const Tensor& tensor) const {
 }
 
 Tensor LayerTile::ofGroup(const Tensor& constants) const {
+  if (!constants.valid()) return {};
   const std::size_t each = constants.dim(1) / layer().sample_groups.size();
   return constants[block].slice(group * each, (group + 1) * each);
 }
@@ -79,6 +82,7 @@ Tensor LayerTile::weights(const LayerTensors& tensors) const {
 }
 
 Tensor RowPart::of(const Tensor& all, unsigned rows) const {
+  if (!all.valid()) return {};
   const std::size_t each = all.numElements() / rows;
   return all.flatten().slice(first * each, (first + count) * each);
 }

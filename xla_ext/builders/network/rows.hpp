@@ -28,7 +28,7 @@ Tensor addSpread(Graph& graph, const Type& type, const LayerPlan& layer, std::si
 Tensor addMatrix(Graph& graph, const Type& type, const LayerPlan& layer, std::size_t rows, const Tensor& given,
                  const std::string& name);
 
-// A tile of a layer, and its parts of tensors.
+// A tile of a layer, and its parts of tensors; none of a tensor that the layer does not have.
 struct LayerTile {
   const NetworkPlan& plan;
   std::size_t l;

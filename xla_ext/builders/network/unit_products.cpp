@@ -30,10 +30,9 @@ Tensor addDenseRows(Graph& graph, const NetworkPlan& plan, const NetworkTensors&
   const Tensor dense = addAtHomes(graph, FLOAT, list.homes, list.num_neurons, name);
   const ComputeSet set = graph.addComputeSet(name);
   for (const Home& home : list.homes) {
-    std::vector<Field> fields = {{"lists", rowsOf(own.lists, home)}, {"dense", rowsOf(dense, home)}};
-    if (list.valued) fields.push_back({"values", rowsOf(own.values, home)});
     addVertex(
-        graph, set, templateVertex("snnjax::RowsDense", UNSIGNED_SHORT, list.valued), home.tile, fields,
+        graph, set, templateVertex("snnjax::RowsDense", UNSIGNED_SHORT, list.valued), home.tile,
+        {{"lists", rowsOf(own.lists, home)}, {"values", rowsOf(own.values, home)}, {"dense", rowsOf(dense, home)}},
         {{"rows", home.rows}, {"stride", list.stride}, {"capacity", list.capacity}, {"num_inputs", list.num_neurons}});
   }
   program.add(Execute(set));

@@ -67,7 +67,8 @@ static_assert(sumRows(733, 2, true) == 12 + 733 + 91 && sumRows(16, 10, true) ==
 static_assert(matmulRow(14, 2, 2, 4, 2) == 10 + (5 + 14 * 7) + 2 * 5 + 2);
 static_assert(matmulStore(4) == 2 && matmulStore(2) == 5);
 static_assert(scatterGroup(14, 3) == 2 * 32 + 4 + 3 * 20);
-static_assert(fill(5, 4) == 4 + 3 * 2 && copy(5, 4) == 4 + 3 * 3 && copy(5, 2) == 4 + 2 * 3);
+static_assert(filled(6, 4, 6) == 3 * 2 && filled(5, 4, 5) == 5 * 2 && moved(6, 4, 6) == 3 * 3 &&
+              moved(6, 2, 6) == 3 * 3);
 
 // Each function of one number must not fall where that number grows.
 template <typename F>
@@ -107,8 +108,8 @@ void testSamplesMonotone() {
     checkMonotone("used entries", [=](unsigned n) { return matmulRow(n, 200 - n, neurons, 4, 2); });
   }
   checkMonotone("scattered", [](unsigned n) { return scatterGroup(200, n); });
-  checkMonotone("filled", [](unsigned n) { return fill(n, 2); });
-  checkMonotone("copied", [](unsigned n) { return copy(n, 2); });
+  checkMonotone("filled", [](unsigned n) { return filled(n, 2, 2); });
+  checkMonotone("copied", [](unsigned n) { return moved(n, 2, 2); });
   for (unsigned char kind = kSuperspike; kind <= snnjax::StraightThrough; ++kind) {
     CHECK(membraneGradient({kSubtract, kind, false}) > membraneGradient({kSubtract, kind, true}));
   }
