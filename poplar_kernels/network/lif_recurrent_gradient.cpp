@@ -1,5 +1,7 @@
 // lif_network, recurrent layers, backward: a step of the gradients of a tile's neurons, and of the spikes that its
 // currents read.
+#include "lif_recurrent_gradient_cycles.hpp"
+
 #include "../fields.hpp"
 #include "../lists/listed_rows.hpp"
 #include "../words.hpp"
@@ -173,6 +175,71 @@ class StepDots : public poplar::MultiVertex {
     return true;
   }
 };
+
+std::uint64_t workerCycles(const SlotsOfNeurons& vertex, unsigned worker) {
+  using namespace cycles;
+  Slots slots = entry(8, false);
+  unsigned t = worker;
+  for (unsigned b = 0; b < vertex.batch; ++b, t -= vertex.num_steps) {
+    for (; t < vertex.num_steps; t += vertex.numWorkers()) {
+      const List<unsigned short> list = {&vertex.lists[(b * vertex.num_steps + t) * vertex.stride], vertex.capacity};
+      const unsigned width = vertex.neurons;
+      slots += kSlotsRow + kToRows + filled(width, 2, width) + (t == 0 ? kToRows + moved(width, 2, width) : 0) +
+               list.listed() * kSlotsEntry;
+      for (unsigned j = 0; j < vertex.neurons; ++j) {
+        const unsigned slot = vertex.slots[(b * (vertex.num_steps + 1) + t) * vertex.neurons + j];
+        slots += slot < vertex.capacity ? kOwnEntry : 0;
+      }
+    }
+  }
+  return slots;
+}
+
+template <bool has_second, bool learns>
+std::uint64_t workerCycles(const LifRecurrentGradient<has_second, learns>& vertex, unsigned worker) {
+  using namespace cycles;
+  const unsigned own_step = vertex.num_steps - 1 - *vertex.iteration;
+  if (own_step >= vertex.num_steps) return kIdle;
+  const unsigned t = *vertex.block * vertex.num_steps + own_step;
+  const GradientSwitches switches = switchesOf(vertex);
+  const Slots inside = (learns ? constantsGradient(switches) : membraneGradient(switches)) + secondGradientOf(vertex) +
+                       (has_second && learns ? kSecondConstantsGradient : 0) + kSlotsTests;
+  const unsigned width = vertex.neurons % 2 == 0 ? 2 : 1;  // a pair of neighbours, in either form
+  Slots slots = entry((has_second ? 29 : 24) + (learns ? 4 : 0), false);
+  forEachOwnNumber(vertex.batch, vertex.neurons, worker, [&](unsigned b, unsigned j, auto) {
+    if (j % width != 0) return;
+    const bool ended = t >= vertex.lengths[b];
+    const unsigned at = (b * vertex.num_steps + own_step) * vertex.neurons + j;
+    unsigned listed = 0;
+    bool counted = false;
+    for (unsigned lane = 0; lane < width; ++lane) {
+      listed += vertex.isListed(b, at + lane, Numbers<float>{}) ? 1 : 0;
+      counted |= vertex.isCounted(b * vertex.neurons + j + lane, Numbers<float>{});
+    }
+    const Slots sums = listed * (kListedNeuron + vertex.parts * kListedPart);
+    if constexpr (has_second || learns) {
+      slots += kScanNumber + kScanStep + (ended ? 1 : inside + sums);
+    } else {
+      const Slots active = listed > 0 || counted ? activeRecurrent(vertex.surrogate, counted) : 0;
+      slots += ended ? kPlainFrozen : kPlainRecurrent + plainReset(switches) + active + sums;
+    }
+  });
+  return slots;
+}
+
+template <class W>
+std::uint64_t workerCycles(const StepDots<W>& vertex, unsigned worker) {
+  using namespace cycles;
+  const unsigned t = vertex.num_steps - 1 - *vertex.iteration;
+  if (t >= vertex.num_steps) return kIdle;
+  Slots slots = entry(11, false);
+  for (unsigned b = 0; b < vertex.batch; ++b) {
+    const List<unsigned short> list = {&vertex.lists[(b * vertex.num_steps + t) * vertex.stride], vertex.capacity};
+    const Range own = quickShareOf(list.listed(), worker);
+    slots += 12 + kRecordHeader + dotListedRows(own.last - own.first, vertex.neurons, sizeof(W));
+  }
+  return slots;
+}
 
 template class LifRecurrentGradient<false, false>;
 template class LifRecurrentGradient<false, true>;
