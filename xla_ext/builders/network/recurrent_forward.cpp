@@ -1,24 +1,15 @@
 // Forward: neurons, and the lists of what they fire, in parts of their blocks, that the next step reads.
-#include <poputil/VertexTemplates.hpp>
-
 #include "builders/layout/layer_costs.hpp"
-#include "builders/layout/placement.hpp"
 #include "builders/network/recurrent.hpp"
 
 namespace snnjax::builders {
 namespace {
 
-using poplar::Tensor;
-using poplar::program::Copy;
-using poplar::program::Execute;
 using poplar::program::Repeat;
-using poplar::program::Sequence;
-using poputil::templateVertex;
 
 class RecurrentForward {
  public:
-  RecurrentForward(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t l,
-                   Pass& pass)
+  RecurrentForward(Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t l, Pass& pass)
       : graph_(graph),
         plan_(plan),
         layer_(plan.layers[l]),
@@ -31,10 +22,10 @@ class RecurrentForward {
 
   void add(const Tensor& current, const Offered& offered) {
     const unsigned columns = layer_.tiles.columns;
-    sent_ = addRows(poplar::FLOAT, columns, "sent");
+    sent_ = addRows(FLOAT, columns, "sent");
     const auto add = [&](const char* set) { return graph_.addComputeSet(name(set)); };
-    const poplar::ComputeSet neurons = add("neurons"), found = add("spikes"), joined = add("own_lists"),
-                             ranked = add("own_ranks");
+    const ComputeSet neurons = add("neurons"), found = add("spikes"), joined = add("own_lists"),
+                     ranked = add("own_ranks");
     for (std::size_t g = 0; g < layer_.sample_groups.size(); ++g) {
       for (unsigned sample = 0; sample < layer_.sample_groups[g].count; ++sample) {
         lists_.push_back(addSample(g, sample, found, joined, ranked));
@@ -53,13 +44,13 @@ class RecurrentForward {
   std::string name(const std::string& what) const { return "forward/" + what + std::to_string(l_); }
 
   // [blocks, batch * columns], of each sample on the tiles of its group.
-  Tensor addRows(const poplar::Type& type, std::size_t columns, const char* what) {
+  Tensor addRows(const Type& type, std::size_t columns, const char* what) {
     const Tensor all = graph_.addVariable(type, {layer_.tiles.count, plan_.options.batch * columns}, name(what));
     forEachTile(plan_, l_, [&](const LayerTile& at) { graph_.setTileMapping(at.ownRows(all), at.tile()); });
     return all;
   }
 
-  void addNeurons(poplar::ComputeSet set, const LayerTile& at, const Tensor& current, const Offered& offered) {
+  void addNeurons(ComputeSet set, const LayerTile& at, const Tensor& current, const Offered& offered) {
     const SampleGroup& own = layer_.sample_groups[at.group];
     const std::vector<Tensor> lists(lists_.begin() + own.first, lists_.begin() + own.first + own.count);
     std::vector<Field> fields = neuronFields(at, tensors_, pass_.block, current, offered);
@@ -75,20 +66,18 @@ class RecurrentForward {
   }
 
   // Of a sample, the lists of all parts: [parts, 1 + slots], on tiles of its group.
-  Tensor addSample(std::size_t g, unsigned sample, poplar::ComputeSet found, poplar::ComputeSet joined,
-                   poplar::ComputeSet ranked) {
+  Tensor addSample(std::size_t g, unsigned sample, ComputeSet found, ComputeSet joined, ComputeSet ranked) {
     const unsigned b = layer_.sample_groups[g].first + sample, columns = layer_.tiles.columns;
-    const auto add = [&](const poplar::Type& type, std::size_t width, const char* what) {
+    const auto add = [&](const Type& type, std::size_t width, const char* what) {
       const Tensor parts = graph_.addVariable(type, {parts_.count, width}, name(what));
       for (unsigned part = 0; part < parts_.count; ++part) graph_.setTileMapping(parts[part], tileOf(g, sample, part));
       return parts;
     };
     const unsigned shared = ceilDivide(parts_.blocks * columns / 2, kWorkers) * 2;
-    const Tensor rows = add(poplar::UNSIGNED_INT, 1 + parts_.slots, "rows"),
-                 membranes = add(poplar::FLOAT, parts_.slots, "membranes"),
-                 lists = add(poplar::UNSIGNED_INT, 1 + parts_.slots, "lists"),
-                 rows_found = add(poplar::UNSIGNED_INT, kWorkers * (1 + shared), "rows_found"),
-                 found_membranes = add(poplar::FLOAT, kWorkers * shared, "membranes_found");
+    const Tensor rows = add(UNSIGNED_INT, 1 + parts_.slots, "rows"), membranes = add(FLOAT, parts_.slots, "membranes"),
+                 lists = add(UNSIGNED_INT, 1 + parts_.slots, "lists"),
+                 rows_found = add(UNSIGNED_INT, kWorkers * (1 + shared), "rows_found"),
+                 found_membranes = add(FLOAT, kWorkers * shared, "membranes_found");
     for (unsigned part = 0; part < parts_.count; ++part) {
       const unsigned tile = tileOf(g, sample, part), first = part * parts_.blocks,
                      last = std::min(layer_.tiles.count, first + parts_.blocks);
@@ -124,7 +113,7 @@ class RecurrentForward {
     return layer_.tileOf(std::size_t{index} * layer_.tiles.count / count, g);
   }
 
-  poplar::Graph& graph_;
+  Graph& graph_;
   const NetworkPlan& plan_;
   const LayerPlan& layer_;
   const ListPlan& list_;
@@ -139,7 +128,7 @@ class RecurrentForward {
 
 }  // namespace
 
-void addRecurrentForward(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t l,
+void addRecurrentForward(Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t l,
                          const Tensor& current, const Offered& offered, Pass& pass) {
   RecurrentForward(graph, plan, tensors, l, pass).add(current, offered);
 }
