@@ -22,6 +22,7 @@ using poplar::UNSIGNED_SHORT;
 using poplar::program::Copy;
 using poplar::program::Execute;
 using poplar::program::Program;
+using poplar::program::Repeat;
 using poplar::program::Sequence;
 using poputil::templateVertex;
 

@@ -4,8 +4,6 @@
 
 namespace snnjax::builders {
 
-using poplar::program::Repeat;
-
 namespace {
 
 void addListInputs(Graph& graph, ComputeSet set, const NetworkPlan& plan, const ListTensors& tensors, const Home& home,

@@ -7,8 +7,6 @@
 namespace snnjax::builders {
 namespace {
 
-using poplar::program::Repeat;
-
 class RecurrentBackward {
  public:
   RecurrentBackward(Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,

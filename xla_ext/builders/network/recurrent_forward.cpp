@@ -5,8 +5,6 @@
 namespace snnjax::builders {
 namespace {
 
-using poplar::program::Repeat;
-
 class RecurrentForward {
  public:
   RecurrentForward(Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t l, Pass& pass)
