@@ -99,10 +99,13 @@ double inputOf(const Work& work, Choice choice) {
   const double pairs = choice.columns / 2.0, lists = listBytes(work, choice);
   const double rows_of_worker = rowsOfWorker(work, choice), bytes = lists + weightBytes(work, choice);
   const Load currents = currentsOf(work, choice, rowPartsOf(work, choice));
-  // For the unit weights leave the tiles of the layer, and their gradient comes back, row by row.
-  constexpr double kMessage = 3;
+  // For the unit weights leave the tiles of the layer, and their gradient comes back, row by row. For each weight of a
+  // tile it takes longer than that, in both passes together: fitted to 256 and 512 neurons on the model.
+  constexpr double kMessage = 3, kOnUnit = 66;
   const double moved = product.inputs * (choice.columns + kMessage) / choice.groups;
   double cycles = choice.currents_on_unit ? work.units[choice.share].currents.cycles + moved : currents.cycles();
+  if (choice.currents_on_unit || choice.gradient_on_unit)
+    cycles += kOnUnit * product.inputs * work.neurons / work.tiles;
   if (!work.learns) return cycles;
   cycles += choice.gradient_on_unit ? work.units[choice.share].gradient.cycles + moved
                                     : gradientOf(work, product, choice).cycles() + lists / kExchangeBytes;
@@ -150,9 +153,7 @@ UnitProduct productOf(const NetworkPlan& plan, double share, std::size_t m, std:
 // The products of a layer's inputs there: rows are made dense at their homes, and for the gradient both operands are
 // transposed over all tiles.
 Unit unitOf(const NetworkPlan& plan, const Work& work, double share) {
-  // Cycles of an element that is transposed, its message included; of one of a gradient that comes back, fitted to the
-  // model: 512 times 512 took nine thousand cycles and more longer than by its messages; of a superstep.
-  constexpr double kTransposed = 9, kReturned = 70, kPhase = 300;
+  constexpr double kTransposed = 9, kPhase = 300;  // cycles of an element, its message included, and of a superstep
   const auto inputs = static_cast<std::size_t>(work.input.inputs);
   const double rows = plan.blockRows(), neurons = work.neurons,
                row = static_cast<double>(work.home_rows) * work.input.inputs;
@@ -160,8 +161,7 @@ Unit unitOf(const NetworkPlan& plan, const Work& work, double share) {
   Unit unit = {productOf(plan, share, plan.blockRows(), inputs, work.neurons),
                productOf(plan, share, inputs, plan.blockRows(), work.neurons)};
   unit.currents.cycles += kPhase + row + neurons * rows / work.tiles;
-  unit.gradient.cycles +=
-      3 * kPhase + row + kTransposed * operands + kReturned * neurons * work.input.inputs / work.tiles;
+  unit.gradient.cycles += 3 * kPhase + row + kTransposed * operands + 2 * neurons * work.input.inputs / work.tiles;
   unit.currents.bytes.kept += row * kWord;
   unit.gradient.bytes.kept += (row + operands) * kWord;
   return unit;
