@@ -99,13 +99,10 @@ double inputOf(const Work& work, Choice choice) {
   const double pairs = choice.columns / 2.0, lists = listBytes(work, choice);
   const double rows_of_worker = rowsOfWorker(work, choice), bytes = lists + weightBytes(work, choice);
   const Load currents = currentsOf(work, choice, rowPartsOf(work, choice));
-  // For the unit weights leave the tiles of the layer, and their gradient comes back, row by row. For each weight of a
-  // tile it takes longer than that, in both passes together: fitted to 256 and 512 neurons on the model.
-  constexpr double kMessage = 3, kOnUnit = 66;
+  // For the unit weights leave the tiles of the layer, and their gradient comes back, row by row.
+  constexpr double kMessage = 3;
   const double moved = product.inputs * (choice.columns + kMessage) / choice.groups;
   double cycles = choice.currents_on_unit ? work.units[choice.share].currents.cycles + moved : currents.cycles();
-  if (choice.currents_on_unit || choice.gradient_on_unit)
-    cycles += kOnUnit * product.inputs * work.neurons / work.tiles;
   if (!work.learns) return cycles;
   cycles += choice.gradient_on_unit ? work.units[choice.share].gradient.cycles + moved
                                     : gradientOf(work, product, choice).cycles() + lists / kExchangeBytes;
