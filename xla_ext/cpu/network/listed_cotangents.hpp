@@ -49,14 +49,15 @@ class ListedCotangents {
     std::int32_t spike, other;
   };
 
+  // Whatever is marked, no more than there are.
   void count(Index row) {
     const Index words = listed_.words();
+    const auto slot = [&](Index entries) { return static_cast<std::int32_t>(std::min(entries, capacity_)); };
     Slots* const slots = slots_.data() + row * (words + 1);
-    slots[0] = {0, static_cast<std::int32_t>(kernels().countMarks(spikes_.row(row), words))};
+    slots[0] = {0, slot(kernels().countMarks(spikes_.row(row), words))};
     for (Index word = 0; word < words; ++word) {
       const std::uint64_t spikes = spikes_.row(row)[word], others = listed_.row(row)[word] & ~spikes;
-      slots[word + 1] = {slots[word].spike + static_cast<std::int32_t>(countBits(spikes)),
-                         slots[word].other + static_cast<std::int32_t>(countBits(others))};
+      slots[word + 1] = {slot(slots[word].spike + countBits(spikes)), slot(slots[word].other + countBits(others))};
     }
   }
 
