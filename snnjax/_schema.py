@@ -38,6 +38,8 @@ AXES = (
     "rows",  # of spikes, whatever axes they have
     "neurons",
     "neurons_or_1",  # one value per neuron, or one for all
+    "channels",  # of the pixels of an image
+    "pixels",
     "capacity",  # of lists
     "outputs",  # of a product with weights
     "synapses",  # that exist

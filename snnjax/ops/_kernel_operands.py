@@ -52,9 +52,15 @@ def call_kernel(
     return dict(zip(results, called, strict=True))
 
 
-def call_by_records(target: str, operands: PyTree, results: PyTree, *static: Sequence[Any]) -> list[Array]:
+def call_by_records(
+    target: str,
+    operands: PyTree,
+    results: PyTree,
+    *static: Sequence[Any],
+    aliases: Mapping[str, str] | None = None,
+) -> list[Array]:
     """The same for results that are a record of shapes, in its order."""
-    return list(call_kernel(target, operands, named(results), *static).values())
+    return list(call_kernel(target, operands, named(results), *static, aliases=aliases).values())
 
 
 def named(record: PyTree) -> dict[str, Any]:

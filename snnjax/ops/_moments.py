@@ -1,6 +1,7 @@
 """`moments`: mean and variance of each channel, whose cotangents are added to the one that their rows already have."""
 
 import functools
+import math
 from collections.abc import Sequence
 
 import jax
@@ -37,37 +38,44 @@ def moments(
         (Array([2.], dtype=float32), Array([1.], dtype=float32))
     """
     x, is_inside = gathered((x, is_inside))
-    rows = x.reshape(-1 if x.size else 0, x.shape[-1])
-    operands = Operands(rows, None if is_inside is None else is_inside.reshape(-1))
-    found: tuple[Array, Results] = _moments(operands, implementation)
+    *axes, channels = (1,) * (3 - x.ndim) + x.shape
+    # In this shape the cotangents of neurons arrive: a reshape in between would copy what is written over.
+    operands = Operands(x.reshape(*axes[:2], math.prod(axes[2:]) * channels), None)
+    if is_inside is not None:
+        operands = operands._replace(is_inside=is_inside.reshape(*axes[:2], math.prod(axes[2:])))
+    found: tuple[Array, Results] = _moments(operands, channels, implementation)
     return found[0].reshape(x.shape), found[1].mean, found[1].variance
 
 
-def _reference(operands: Operands, _: object) -> Results:
-    x, count = operands.x, _count(operands)
+def _reference(operands: Operands, channels: int) -> Results:
+    x, count = _rows(operands.x, channels), _count(operands, channels)
 
     def mean_of(rows: Array) -> Array:
-        return jnp.sum(rows if operands.is_inside is None else _inside(rows, operands), 0) / count
+        return jnp.sum(_inside(rows, operands), 0) / count
 
     mean = mean_of(x)
     return Results(mean, mean_of((x - mean[None]) ** 2))
 
 
-def _reference_backward(operands: BackwardOperands, _: object) -> BackwardResults:
-    added = operands.term[None] + operands.factor[None] * operands.x
-    return BackwardResults(operands.g + (added if operands.is_inside is None else _inside(added, operands)))
+def _reference_backward(operands: BackwardOperands, channels: int) -> BackwardResults:
+    added = operands.term[None] + operands.factor[None] * _rows(operands.x, channels)
+    return BackwardResults(operands.g + _inside(added, operands).reshape(operands.g.shape))
+
+
+def _rows(x: Array, channels: int) -> Array:
+    """A row of channels for each pixel."""
+    return x.reshape(x.size // max(channels, 1), channels)
 
 
 def _inside(rows: Array, operands: Operands | BackwardOperands) -> Array:
-    return jnp.where(operands.is_inside[:, None], rows, 0)
+    return rows if operands.is_inside is None else jnp.where(operands.is_inside.reshape(-1)[:, None], rows, 0)
 
 
-def _count(operands: Operands) -> Array:
+def _count(operands: Operands, channels: int) -> Array:
     """How many rows count, at least 1."""
-    rows, dtype = operands.x.shape[0], operands.x.dtype
-    inside = operands.is_inside
-    count = jnp.asarray(rows, dtype) if inside is None else jnp.sum(inside, dtype=dtype)
-    return jnp.maximum(count, 1)
+    dtype, inside = operands.x.dtype, operands.is_inside
+    rows = len(_rows(operands.x, channels))
+    return jnp.maximum(jnp.asarray(rows, dtype) if inside is None else jnp.sum(inside, dtype=dtype), 1)
 
 
 def _call(operands: Operands, _: object, results: Sequence[jax.ShapeDtypeStruct]) -> list[Array]:
@@ -77,7 +85,9 @@ def _call(operands: Operands, _: object, results: Sequence[jax.ShapeDtypeStruct]
 def _call_backward(
     operands: BackwardOperands, _: object, results: Sequence[jax.ShapeDtypeStruct]
 ) -> list[Array]:
-    return call_by_records("snnjax_moments_backward", operands, BackwardResults(*results))
+    # The sums take the place of the cotangents, unless groups share these.
+    aliases = {"g": "g_x"} if operands.g.shape == results[0].shape else {}
+    return call_by_records("snnjax_moments_backward", operands, BackwardResults(*results), aliases=aliases)
 
 
 def _obstacle(shapes: Operands | BackwardOperands, _: object) -> str | None:
@@ -90,31 +100,39 @@ _BACKWARD = Target(
 )
 
 
-def _evaluate(target: Target, operands: PyTree, results: PyTree, implementation: str | None) -> PyTree:
+def _evaluate(
+    target: Target, operands: PyTree, channels: int, results: PyTree, implementation: str | None
+) -> PyTree:
     """A target whose sums are over all rows: none of its axes is one of a batch."""
     axes, of_results = (jax.tree.map(lambda _: SHARED, own) for own in (operands, results))
-    return evaluate(target, operands, axes, of_results, results=results, implementation=implementation)
+    return evaluate(
+        target, operands, axes, of_results, channels, results=results, implementation=implementation
+    )
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(1,))
-def _moments(operands: Operands, implementation: str | None) -> tuple[Array, Results]:
-    channel = jax.ShapeDtypeStruct(operands.x.shape[1:], operands.x.dtype)
-    return operands.x, _evaluate(_FORWARD, operands, Results(channel, channel), implementation)
+@functools.partial(jax.custom_vjp, nondiff_argnums=(1, 2))
+def _moments(operands: Operands, channels: int, implementation: str | None) -> tuple[Array, Results]:
+    channel = jax.ShapeDtypeStruct((channels,), operands.x.dtype)
+    return operands.x, _evaluate(_FORWARD, operands, channels, Results(channel, channel), implementation)
 
 
-def _fwd(operands: Operands, implementation: str | None) -> tuple[PyTree, tuple[Operands, Array]]:
-    found: PyTree = _moments(operands, implementation)
+def _fwd(
+    operands: Operands, channels: int, implementation: str | None
+) -> tuple[PyTree, tuple[Operands, Array]]:
+    found: PyTree = _moments(operands, channels, implementation)
     return found, (operands, found[1].mean)
 
 
-def _bwd(implementation: str | None, residuals: tuple[Operands, Array], g: PyTree) -> tuple[Operands]:
+def _bwd(
+    channels: int, implementation: str | None, residuals: tuple[Operands, Array], g: PyTree
+) -> tuple[Operands]:
     """The mean does not move the variance."""
     (operands, mean), (g_x, g_moments) = residuals, g
-    count = _count(operands)
+    count = _count(operands, channels)
     factor = 2 * g_moments.variance / count
     own = BackwardOperands(g_x, *operands, g_moments.mean / count - mean * factor, factor)
     results = BackwardResults(jax.ShapeDtypeStruct(g_x.shape, g_x.dtype))
-    return (Operands(_evaluate(_BACKWARD, own, results, implementation).g_x, None),)
+    return (Operands(_evaluate(_BACKWARD, own, channels, results, implementation).g_x, None),)
 
 
 _moments.defvjp(_fwd, _bwd)

@@ -80,6 +80,7 @@ PHASES = {
         *("listNonZero", "listNonZeroBytes", "listBits", "listEntries", "markOnes", "markIds", "expandBits"),
         *("mark", "listRows"),
         *("countMarks", "compressMarked", "expandMarked", "RowLister::*"),
+        *("ListWriter::*", "ListedCotangents::*"),
         *("SpikeLists::*", "SpikeRows::*", "ListedRows::*", "*Source::*", "StepSpikes::*", "Selection::*"),
         *("TransposedSpikes::TransposedSpikes", "TransposedSpikes::fill", "ForwardPass::*"),
         *(

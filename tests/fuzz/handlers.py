@@ -125,10 +125,10 @@ def single_ops(batch: int, width: int) -> list[tuple[Callable[..., Any], tuple[A
 
 def pools_and_norms(batch: int, width: int) -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
     """Maximum pools of lists, and statistics of all rows and of some."""
-    rows = jnp.ones((batch, width))
+    rows = jnp.ones((2, batch, width))
     found: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
         (lambda x, of=is_inside: moments(x, of, implementation="cpu"), (rows,))
-        for is_inside in (None, jnp.arange(batch) % 2 == 0)
+        for is_inside in (None, jnp.arange(2 * batch).reshape(2, batch) % 2 == 0)
     ]
     for slots in (4, 2 * width):
         spikes = SparseSpikes.from_ids(jnp.zeros((batch, slots), jnp.int32), 4 * width).with_values()

@@ -58,7 +58,7 @@ FREE = {
     ("snnjax_delayed_spike_matmul_spikes_backward", "g.left", 1),
     ("snnjax_delayed_spike_matmul_weights_backward", "g.left", 1),
     # How many rows there are, if all count.
-    ("snnjax_moments", "x", 1),
+    *(("snnjax_moments", "x", axis) for axis in (1, 2)),
     # How many levels a table has, how many slots a list, and how many blocks, segments and words synapses have, no
     # other array says.
     ("snnjax_simulate", "ends", 1),

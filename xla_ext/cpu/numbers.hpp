@@ -1,6 +1,7 @@
 // Arrays of float32 or bfloat16 that are read and written as float32.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -57,13 +58,11 @@ struct BasicNumbers {
     for (Index i = 0; i < count; ++i) bfloat16()[first + i] = toBfloat16(from[i]);
   }
 
-  void clear(Index first, Index count) const
+  void fill(Index first, Index count, float value) const
     requires kIsWritable
   {
-    if (count <= 0) return;
-    const auto size = static_cast<std::size_t>(is_bfloat16 ? sizeof(std::uint16_t) : sizeof(float));
-    std::memset(static_cast<char*>(data) + static_cast<std::size_t>(first) * size, 0,
-                static_cast<std::size_t>(count) * size);
+    is_bfloat16 ? std::fill_n(bfloat16() + first, count, toBfloat16(value))
+                : std::fill_n(float32() + first, count, value);
   }
 
   // The array of the same kind that begins `count` elements further on.

@@ -4,16 +4,16 @@ from typing import Annotated, Any, NamedTuple
 
 from snnjax._schema import arrays
 
-_ROWS = arrays("sums", "rows", "neurons")  # neurons are channels here
-_CHANNELS = arrays("sums", "neurons")
-_INSIDE = arrays("flags", "rows", given="optional")
+_IMAGES = arrays("sums", "steps", "batch", "neurons")  # neurons are pixels and channels here
+_CHANNELS = arrays("sums", "channels")
+_INSIDE = arrays("flags", "steps", "batch", "pixels", given="optional")
 
 
 class Operands(NamedTuple):
     """The operands of ``snnjax_moments``."""
 
-    x: Annotated[Any, _ROWS]
-    is_inside: Annotated[Any, _INSIDE]  # which rows count; without it all
+    x: Annotated[Any, _IMAGES]
+    is_inside: Annotated[Any, _INSIDE]  # which pixels count; without it all
 
 
 class Results(NamedTuple):
@@ -24,10 +24,10 @@ class Results(NamedTuple):
 
 
 class BackwardOperands(NamedTuple):
-    """The operands of ``snnjax_moments_backward``: what is added to the cotangents of the rows that count."""
+    """The operands of ``snnjax_moments_backward``: what is added to the cotangents of the pixels that count."""
 
-    g: Annotated[Any, _ROWS]
-    x: Annotated[Any, _ROWS]
+    g: Annotated[Any, _IMAGES]
+    x: Annotated[Any, _IMAGES]
     is_inside: Annotated[Any, _INSIDE]
     term: Annotated[Any, _CHANNELS]
     factor: Annotated[Any, _CHANNELS]
@@ -36,7 +36,7 @@ class BackwardOperands(NamedTuple):
 class BackwardResults(NamedTuple):
     """Its result."""
 
-    g_x: Annotated[Any, _ROWS]
+    g_x: Annotated[Any, _IMAGES]
 
 
 ROOTS = (Operands, Results, BackwardOperands, BackwardResults)

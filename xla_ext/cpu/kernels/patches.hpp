@@ -60,57 +60,70 @@ template <typename Visit>
 #endif
 }
 
-// Spikes of one pixel, whose patches lie over the same outputs.
+// Inputs of one pixel, whose patches lie over the same outputs.
 constexpr int kMostOfPixel = 4;
-struct PixelSpikes {
+struct PixelInputs {
+  std::uint32_t pixel;
+  int count;
   const float* weights[kMostOfPixel];  // of their channels, from that of channel 0
-  float values[kMostOfPixel];
 };
+
+// Those that come first in a list, if there is one group of channels.
+[[gnu::always_inline]] inline PixelInputs ofOnePixel(const std::uint32_t* ids, Index count, const PixelPatches& patches,
+                                                     const float* weights) {
+  PixelInputs own{ids[0] / patches.channels, 0, {}};
+  const std::uint32_t first = own.pixel * patches.channels;
+  do {
+    own.weights[own.count] = weights + Index{ids[own.count] - first} * patches.of_pixel[own.pixel].channel;
+    ++own.count;
+  } while (own.count < kMostOfPixel && own.count < count && ids[own.count] - first < patches.channels);
+  return own;
+}
+
+// Calls work.operator()<count>() with their number.
+template <typename Work>
+[[gnu::always_inline]] inline void withNumber(const PixelInputs& inputs, Work work) {
+  switch (inputs.count) {
+    case 1: return work.template operator()<1>();
+    case 2: return work.template operator()<2>();
+    case 3: return work.template operator()<3>();
+    default: return work.template operator()<kMostOfPixel>();
+  }
+}
 
 // to += the sum of values * weights, one after the other: as many sums as if they came one by one.
 template <int kCount>
-[[gnu::always_inline]] inline void addRuns(float* to, const PixelSpikes& spikes, Index from, Index count) {
+[[gnu::always_inline]] inline void addRuns(float* to, const PixelInputs& spikes, const float* values, Index from,
+                                           Index count) {
   Index i = 0;
   for (; i + kLanes <= count; i += kLanes) {
     Floats sum = load(to + i);
     SNNJAX_UNROLL
-    for (int k = 0; k < kCount; ++k) sum += spikes.values[k] * load(spikes.weights[k] + from + i);
+    for (int k = 0; k < kCount; ++k) sum += values[k] * load(spikes.weights[k] + from + i);
     store(to + i, sum);
   }
   if (i == count) return;
-  for (int k = 0; k < kCount; ++k) addRun(to + i, spikes.weights[k] + from + i, spikes.values[k], count - i);
-}
-
-template <int kCount>
-inline void addPixel(const PixelPatches& patches, std::uint32_t pixel, const PixelSpikes& spikes, float* out) {
-  eachRun(patches, pixel, 0,
-          [&](Index from, Index to, Index count) { addRuns<kCount>(out + to, spikes, from, count); });
+  for (int k = 0; k < kCount; ++k) addRun(to + i, spikes.weights[k] + from + i, values[k], count - i);
 }
 
 inline void addPatches(const SpikeRow& spikes, const PixelPatches& patches, const float* weights, float* out) {
-  const auto valueOf = [&](std::uint32_t k) { return spikes.values == nullptr ? 1.0F : spikes.values[k]; };
   if (patches.channels != patches.channels_of_group) {
     for (std::uint32_t k = 0; k < spikes.count; ++k) {
+      const float value = spikes.values == nullptr ? 1.0F : spikes.values[k];
       eachRun(patches, spikes.ids[k],
-              [&](Index from, Index to, Index count) { addRun(out + to, weights + from, valueOf(k), count); });
+              [&](Index from, Index to, Index count) { addRun(out + to, weights + from, value, count); });
     }
     return;
   }
+  constexpr float kOnes[kMostOfPixel] = {1.0F, 1.0F, 1.0F, 1.0F};
   for (std::uint32_t k = 0; k < spikes.count;) {
-    const std::uint32_t pixel = spikes.ids[k] / patches.channels, first = pixel * patches.channels;
-    PixelSpikes own;
-    int count = 0;
-    do {
-      const Index channel = spikes.ids[k] - first;
-      own.weights[count] = weights + channel * patches.of_pixel[pixel].channel;
-      own.values[count++] = valueOf(k++);
-    } while (count < kMostOfPixel && k < spikes.count && spikes.ids[k] - first < patches.channels);
-    switch (count) {
-      case 1: addPixel<1>(patches, pixel, own, out); break;
-      case 2: addPixel<2>(patches, pixel, own, out); break;
-      case 3: addPixel<3>(patches, pixel, own, out); break;
-      default: addPixel<kMostOfPixel>(patches, pixel, own, out); break;
-    }
+    const PixelInputs own = ofOnePixel(spikes.ids + k, spikes.count - k, patches, weights);
+    const float* values = spikes.values == nullptr ? kOnes : spikes.values + k;
+    withNumber(own, [&]<int kCount>() {
+      eachRun(patches, own.pixel, 0,
+              [&](Index from, Index to, Index count) { addRuns<kCount>(out + to, own, values, from, count); });
+    });
+    k += static_cast<std::uint32_t>(own.count);
   }
 }
 
@@ -190,29 +203,53 @@ inline void addChannelGradients(const PatchSpike* spikes, Index count, const Pix
   }
 }
 
+// Adds to kSums sums each the products of weights of kCount inputs with a run of outputs, which is read once.
+template <int kCount, int kSums>
+[[gnu::always_inline]] inline void dotRuns(const float* const* weights, Index from, const float* g, Index run,
+                                           Floats (*sums)[kSums]) {
+  const auto add = [&](int j, Index i, Floats x) {
+    SNNJAX_UNROLL
+    for (int k = 0; k < kCount; ++k) sums[k][j] += x * load(weights[k] + from + i);
+  };
+  Index i = 0;
+  for (; i + kSums * kLanes <= run; i += kSums * kLanes) {
+    SNNJAX_UNROLL
+    for (int j = 0; j < kSums; ++j) add(j, i + j * kLanes, load(g + i + j * kLanes));
+  }
+  for (; i + kLanes <= run; i += kLanes) add(0, i, load(g + i));
+  if (i == run) return;
+  const Floats rest = loadPart(g + i, run - i);
+  for (int k = 0; k < kCount; ++k) sums[k][kSums - 1] += rest * loadPart(weights[k] + from + i, run - i);
+}
+
+template <int kCount>
+[[gnu::always_inline]] inline void dotPixel(const PixelPatches& patches, const PixelInputs& own, std::uint32_t channel,
+                                            const float* g, float* out) {
+  constexpr int kSums = kCount == 1 ? 4 : 2;  // at least as many additions are in flight
+  Floats sums[kCount][kSums] = {};
+  eachRun(patches, own.pixel, channel,
+          [&](Index from, Index to, Index run) { dotRuns<kCount, kSums>(own.weights, from, g + to, run, sums); });
+  SNNJAX_UNROLL
+  for (int k = 0; k < kCount; ++k) {
+    SNNJAX_UNROLL
+    for (int j = 1; j < kSums; ++j) sums[k][0] += sums[k][j];
+    out[k] = sumOf(sums[k][0]);
+  }
+}
+
 inline void dotPatches(const std::uint32_t* ids, Index count, const PixelPatches& patches, const float* weights,
                        const float* g, float* out) {
-  for (Index k = 0; k < count; ++k) {
-    Floats sums[4] = {};  // as many additions are in flight
-    eachRun(patches, ids[k], [&](Index weight, Index place, Index run) {
-      const float *a = weights + weight, *b = g + place;
-      Index i = 0;
-      for (; i + 4 * kLanes <= run; i += 4 * kLanes) {
-        SNNJAX_UNROLL
-        for (int j = 0; j < 4; ++j) sums[j] += load(a + i + j * kLanes) * load(b + i + j * kLanes);
-      }
-      if (i + 2 * kLanes <= run) {
-        sums[0] += load(a + i) * load(b + i);
-        sums[1] += load(a + i + kLanes) * load(b + i + kLanes);
-        i += 2 * kLanes;
-      }
-      if (i + kLanes <= run) {
-        sums[2] += load(a + i) * load(b + i);
-        i += kLanes;
-      }
-      if (i < run) sums[3] += loadPart(a + i, run - i) * loadPart(b + i, run - i);
-    });
-    out[k] = sumOf((sums[0] + sums[1]) + (sums[2] + sums[3]));
+  const bool is_one_group = patches.channels == patches.channels_of_group;
+  for (Index k = 0; k < count;) {
+    if (!is_one_group) {
+      const std::uint32_t pixel = ids[k] / patches.channels;
+      dotPixel<1>(patches, {pixel, 1, {weights}}, ids[k] - pixel * patches.channels, g, out + k);
+      ++k;
+      continue;
+    }
+    const PixelInputs own = ofOnePixel(ids + k, count - k, patches, weights);
+    withNumber(own, [&]<int kCount>() { dotPixel<kCount>(patches, own, 0, g, out + k); });
+    k += own.count;
   }
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <type_traits>
 #include <vector>
 
 #include "cpu/kernels.hpp"
@@ -143,35 +144,48 @@ struct IdArray {
   void* data;
   Index neurons;
 
-  void set(Index place, Index id) const {
-    if (neurons <= kMaxShortNeurons) {
-      static_cast<std::uint16_t*>(data)[place] = static_cast<std::uint16_t>(id);
-    } else {
-      static_cast<std::int32_t*>(data)[place] = static_cast<std::int32_t>(id);
-    }
+  void write(Index first, const std::uint32_t* ids, Index count) const {
+    each(first, [&](auto* to) { std::copy_n(ids, count, to); });
+  }
+  void writeUnused(Index first, Index count) const {
+    each(first, [&](auto* to) { std::fill_n(to, count, static_cast<std::remove_pointer_t<decltype(to)>>(neurons)); });
+  }
+
+ private:
+  // Calls work(to) with the first of the ids as they are stored.
+  template <typename Work>
+  void each(Index first, Work work) const {
+    neurons <= kMaxShortNeurons ? work(static_cast<std::uint16_t*>(data) + first)
+                                : work(static_cast<std::uint32_t*>(data) + first);
   }
 };
 
 // Writes one list: the spikes with value 1, then the neurons near the threshold with value 0, then unused slots; at
 // most `capacity` are marked. Returns their number.
-inline Index writeList(const std::uint64_t* spikes, const std::uint64_t* near, Index neurons, Index capacity, Index row,
-                       IdArray ids, WritableNumbers values) {
-  Index slot = 0;
-  for (const std::uint64_t* bits : {spikes, near}) {
-    const float value = bits == spikes ? 1.0F : 0.0F;
-    for (Index word = 0; word < wordsOf(neurons); ++word) {
-      for (std::uint64_t rest = bits[word]; rest != 0 && slot < capacity; rest &= rest - 1) {
-        ids.set(row * capacity + slot, word * 64 + __builtin_ctzll(rest));
-        values.write(row * capacity + slot++, 1, &value);
-      }
-    }
+class ListWriter {
+ public:
+  explicit ListWriter(Index neurons) : neurons_(neurons), ids_(static_cast<std::size_t>(neurons + kListSlack)) {}
+
+  Index write(const std::uint64_t* spikes, const std::uint64_t* near, Index capacity, Index row, void* all_ids,
+              WritableNumbers values) {
+    const IdArray ids{all_ids, neurons_};
+    const Index first = row * capacity, spiking = put(spikes, first, capacity, ids);
+    const Index listed = spiking + put(near, first + spiking, capacity - spiking, ids);
+    ids.writeUnused(first + listed, capacity - listed);
+    values.fill(first, spiking, 1.0F);
+    values.fill(first + spiking, capacity - spiking, 0.0F);
+    return listed;
   }
-  constexpr float kUnused = 0.0F;
-  for (Index rest = slot; rest < capacity; ++rest) {
-    ids.set(row * capacity + rest, neurons);
-    values.write(row * capacity + rest, 1, &kUnused);
+
+ private:
+  Index put(const std::uint64_t* marks, Index first, Index room, IdArray to) {
+    const Index count = std::min<Index>(kernels().listBits(marks, neurons_, ids_.data()), room);
+    to.write(first, ids_.data(), count);
+    return count;
   }
-  return slot;
-}
+
+  Index neurons_;
+  std::vector<std::uint32_t> ids_;
+};
 
 }  // namespace snnjax

@@ -89,6 +89,7 @@ class Forward {
   void list(Index group, Index first, Index behind) const {
     const Index words = wordsOf(neurons_);
     Selection selection(capacity_, words);
+    ListWriter writer(neurons_);
     std::vector<std::uint64_t> spikes(static_cast<std::size_t>(words)), near(spikes.size());
     Floats v_scratch, scratch, second_scratch;
     const float* threshold = nullptr;
@@ -103,8 +104,8 @@ class Forward {
       const Selection::Counts counts = selection.count(spikes.data(), near.data());
       to_.num_spikes.at<std::int32_t>(group)[row] = static_cast<std::int32_t>(counts.spikes);
       selection.cut(counts, spikes.data(), near.data(), v);
-      const Index listed = writeList(spikes.data(), near.data(), neurons_, capacity_, row,
-                                     {to_.ids.at(group), neurons_}, to_.values.numbers(group));
+      const Index listed =
+          writer.write(spikes.data(), near.data(), capacity_, row, to_.ids.at(group), to_.values.numbers(group));
       to_.num_listed.at<std::int32_t>(group)[row] = static_cast<std::int32_t>(listed);
     }
   }

@@ -19,6 +19,7 @@
 #include "cpu/numbers.hpp"
 #include "cpu/parallel.hpp"
 #include "cpu/products/products.hpp"
+#include "listed_cotangents.hpp"
 #include "recurrent_synapses.hpp"
 #include "synaptic_delays.hpp"
 
@@ -96,7 +97,7 @@ class PaddedConstants {
   Index padded_;
   bool has_bias_, has_factor_, shares_weights_;
   GLIFConstants<bool> has_{};
-  Buffer<float> memory_;
+  Borrowed<float> memory_;  // filled row by row
 };
 
 struct Layer {
@@ -227,9 +228,10 @@ struct LayerBackward {
   const GivenBits& spikes;      // the listed spikes
   const GivenBits& listed;      // all listed neurons; empty: all
   Above above;
-  SentBack sent;     // instead of `above`: what a pooling or convolution sends
-  Numbers g_spikes;  // * further cotangents of the spikes [steps, batch, neurons]
-  Numbers g_counts;  // [batch, neurons]
+  SentBack sent;                                    // instead of `above`: what a pooling or convolution sends
+  Numbers g_spikes;                                 // * further cotangents of the spikes [steps, batch, neurons]
+  std::unique_ptr<const ListedCotangents> g_lists;  // * or of recorded lists
+  Numbers g_counts;                                 // [batch, neurons]
   // Results. Those marked * may be absent.
   WritableNumbers g_currents;                  // * of given ones [steps, batch, neurons]
   WritableNumbers g_weights;                   // * as the weights

@@ -13,6 +13,7 @@ constexpr Index kStreamedBytes = Index{4} << 20;
 // What a thread needs for a patch, kept for its next one.
 struct PatchScratch {
   SpikeCotangents::Scratch of_spikes;
+  ListedCotangents::Scratch of_lists;
   // The cotangents of a chunk of steps and, behind them, the sums of the weights' gradient: in one block they share
   // their huge pages.
   PackedWeights rows;
@@ -29,12 +30,12 @@ bool isSummed(const LayerBackward& pass, unsigned kind) {
   return static_cast<bool>(pass.g_constants.at(kind));
 }
 
-// Those of each block of samples that are wanted, in float64. Blocks are finally added in order, so the result does not
-// depend on which thread had which samples.
+// Those that are wanted, in float64; of a recurrent layer those of each block of samples. Blocks are finally added in
+// order, so the result does not depend on which thread had which samples.
 class Sums {
  public:
   explicit Sums(const LayerBackward& pass)
-      : samples_(backwardBlock(pass)),
+      : samples_(pass.layer.isRecurrent() ? backwardBlock(pass) : std::max<Index>(pass.extent.batch, 1)),
         blocks_((pass.extent.batch + samples_ - 1) / samples_),
         neurons_(pass.layer.neurons()) {
     for (unsigned kind = 0; kind < kSums; ++kind) places_[kind] = isSummed(pass, kind) ? kinds_++ : -1;
@@ -44,13 +45,15 @@ class Sums {
   Index kinds() const { return kinds_; }
   // The number of a kind among those wanted, -1 for others.
   Index place(unsigned kind) const { return places_[kind]; }
-  double* of(Index block, Index place) { return memory_.data() + (block * kinds_ + place) * neurons_; }
-  const double* of(Index block, Index place) const { return memory_.data() + (block * kinds_ + place) * neurons_; }
+  // Those of the block of a sample.
+  double* of(Index sample, Index place) { return memory_.data() + (sample / samples_ * kinds_ + place) * neurons_; }
 
   // Of a kind that is wanted.
   double total(unsigned kind, Index neuron) const {
     double sum = 0.0;
-    for (Index block = 0; block < blocks_; ++block) sum += of(block, place(kind))[neuron];
+    for (Index block = 0; block < blocks_; ++block) {
+      sum += memory_[(block * kinds_ + place(kind)) * neurons_ + neuron];
+    }
     return sum;
   }
 
@@ -122,7 +125,9 @@ class PatchBackward {
     for (Index first = 0; first < patch_.samples; first += block_) {
       record_.begin(patch_.first_sample + first, std::min(block_, patch_.samples - first));
       runBlock();
+      if (layer_.isRecurrent()) addSums();
     }
+    addSums();
     if (!sumsDense()) return;
     if (!has_sums_) std::fill_n(sums().data, inputs_.width() * width_, 0.0F);
     finishWeightGradient(sums(), patch_.first_column, patch_.columns,
@@ -226,6 +231,10 @@ class PatchBackward {
       pass_.sent.addTo(record_.firstRow(step) + r, patch_.first_column, patch_.columns, g_s.row(r));
     }
     if (pass_.g_spikes) add(pass_.g_spikes, step, g_s);
+    for (Index r = 0; pass_.g_lists != nullptr && r < samples(); ++r) {
+      pass_.g_lists->addTo(record_.firstRow(step) + r, patch_.first_column, patch_.columns, scratch_.of_lists,
+                           g_s.row(r));
+    }
     return asConst(g_s);
   }
 
@@ -253,7 +262,6 @@ class PatchBackward {
     const Index word = patch_.first_column / 64, row = record_.firstRow(step);
     const bool is_step = step >= 0;
     const auto own = [&](Buffer<float>& memory) { return asConst(rowsOf(memory)); };
-    std::fill_n(step_sums_.data(), sums_.kinds() * width_, 0.0F);
     StepBackward call{
         .rows = samples(),
         .columns = patch_.columns,
@@ -290,7 +298,8 @@ class PatchBackward {
     for (unsigned i = 0; i < kGlifConstants; ++i) call.sums.at(i) = stepSum(i, is_step);
     kernels().stepBackward(call);
     if (is_step && layer_.constants.takesGainInside()) takeGain(g_v(step));
-    addStepSums(step);
+    summed_ += samples();
+    if (summed_ >= kRowsAtOnce) addSums();
     if (is_step && pass_.g_currents) writeCurrents(step);
     if (!is_step || !pass_.g_v || layer_.isRecurrent()) return;
     const Rows<float> to{pass_.g_v.rows().row(row) + patch_.first_column, pass_.g_v.rows().stride};
@@ -347,18 +356,29 @@ class PatchBackward {
     return to.decay || to.second_state.w_membrane || to.second_state.w_jump;
   }
 
-  void addStepSums(Index step) {
-    const Index block = record_.firstSample() / block_;
+  // Those of the last rows.
+  void addSums() {
     for (unsigned kind = 0; kind < kSums; ++kind) {
-      const float* from = stepSum(kind, step >= 0);
-      if (from == nullptr) continue;
-      double* to = sums_.of(block, sums_.place(kind)) + patch_.first_column;
+      const Index place = sums_.place(kind);
+      if (place < 0) continue;
+      float* const from = step_sums_.data() + place * width_;
+      double* const to = sums_.of(record_.firstSample(), place) + patch_.first_column;
       for (Index c = 0; c < patch_.columns; ++c) to[c] += double{from[c]};
+      std::fill_n(from, width_, 0.0F);
     }
+    summed_ = 0;
+  }
+
+  // Whether anything needs the cotangents behind the reset of the first step.
+  bool needsFirst() const {
+    const lif_network::LayerState<WritableNumbers>& first = pass_.g_first;
+    return first.v || first.w || first.spikes || first.earlier_spikes || sums_.place(Threshold) >= 0 ||
+           sums_.place(ThresholdCoupling) >= 0;
   }
 
   // Through the reset of the first step, to the state before it.
   void end() {
+    if (!needsFirst()) return;
     const Buffer<float> none(samples() * width_);
     advance(-1, {none.data(), width_});
     for (Index row = 0; pass_.g_first.earlier_spikes && row < earlierRows(layer_); ++row) writeEarlier(row);
@@ -395,7 +415,10 @@ class PatchBackward {
   bool has_sums_ = false;                        // of a chunk of rows at least
   NeuronState<Buffer<float>> g_state_, g_last_;  // [samples of a block, width]
   Buffer<float> carried_, sent_, g_counts_;      // likewise
-  Buffer<float> step_sums_;                      // [kinds of sums, width]
+  // Rows that are summed in float32 before their sums are added in float64.
+  static constexpr Index kRowsAtOnce = 64;
+  Buffer<float> step_sums_;  // [kinds of sums, width]
+  Index summed_ = 0;         // rows in these
   std::vector<float> row_, scale_;
   std::unique_ptr<ConvolutionColumns> convolution_;
   std::unique_ptr<RecurrentCotangents> back_;     // through delays of recurrent spikes

@@ -127,7 +127,7 @@ class ListedRecord {
     }
     const Index first = row * capacity_;
     pass_.listed_record.write(first, count, row_.data());
-    pass_.listed_record.clear(first + count, capacity_ - count);
+    pass_.listed_record.fill(first + count, capacity_ - count, 0.0F);
   }
 
   const LayerForward& pass_;

@@ -186,8 +186,8 @@ class BlockRecord {
   // All states, as the forward pass computed them: bit-identical.
   void computeAll() {
     const Index words = wordsOf(patch_.columns), size = samples_ * width_;
-    std::vector<std::uint64_t> spikes(static_cast<std::size_t>(samples_ * words));
-    std::vector<float> counts(static_cast<std::size_t>(size));
+    spikes_.resize(static_cast<std::size_t>(samples_ * words));
+    counts_.resize(static_cast<std::size_t>(size));
     for (Index step = 0; step < pass_.extent.steps; ++step) {
       const NeuronState<Rows<float>> state = statesToWrite(step);
       for (unsigned i = 0; i < kNeuronStates; ++i) {
@@ -202,8 +202,8 @@ class BlockRecord {
           .ends = pass_.extent.ends + first_sample_,
           .current = currents(step),
           .state = state,
-          .counts = {counts.data(), width_},
-          .spikes = {spikes.data(), words},
+          .counts = {counts_.data(), width_},
+          .spikes = {spikes_.data(), words},
           .near = {nullptr, 0},
           .record = {nullptr, 0},
           .record_bfloat16 = {nullptr, 0},
@@ -243,7 +243,9 @@ class BlockRecord {
   NeuronState<bool> has_{};              // which states are computed again
   NeuronState<Borrowed<float>> states_;  // those, [steps + 1, block, width], first those before all steps
   std::vector<float> origins_, own_origins_, widened_;  // of a listed record in bfloat16
-  Buffer<float> current_, given_;                       // [block, width], of given ones
+  std::vector<std::uint64_t> spikes_;                   // of a step, and their counts: computed again, but not read
+  std::vector<float> counts_;
+  Buffer<float> current_, given_;  // [block, width], of given ones
 };
 
 }  // namespace snnjax

@@ -256,7 +256,9 @@ class BackwardPass {
         .listed = listed_[l],
         .above = above_,
         .sent = sent_,
-        .g_spikes = furtherCotangents(l),
+        // Those that reach a layer's spikes past the layer above, of recorded spikes; absent without any.
+        .g_spikes = layers_[l].hasLists() ? Numbers() : g.spikes[l].numbers(group_),
+        .g_lists = layers_[l].hasLists() && g.spikes[l] ? listedCotangents(l) : nullptr,
         .g_counts = g.counts[l].numbers(group_),
         .g_currents = layers_[l].has_currents ? to_.inputs.array.numbers(group_) : WritableNumbers(),
         .g_weights = to.weights.array.numbers(group_),
@@ -278,25 +280,9 @@ class BackwardPass {
     if (!layers_[l].has_currents) sendDown(l, std::move(pass.g_v));
   }
 
-  // The cotangents that reach a layer's spikes past the layer above, of recorded spikes; absent without any.
-  Numbers furtherCotangents(std::size_t l) {
-    const Operand& g_spikes = from_.g.spikes[l];
-    if (!g_spikes) return {};
-    return network_.fields().of_layers[l].capacity >= 0 ? scattered(l) : g_spikes.numbers(group_);
-  }
-
-  // The cotangents of recorded lists, dense.
-  Numbers scattered(std::size_t l) {
-    const Operand& ids = from_.results.spikes[l];
-    const Index neurons = network_.sizes().neurons[l], capacity = network_.fields().of_layers[l].capacity;
-    const ListSource source(ids.at(group_), ids.type() == ffi::U16, from_.g.spikes[l].numbers(group_), capacity,
-                            neurons);
-    g_recorded_ = Borrowed<float>(extent_.rows() * neurons);
-    threads_.run(extent_.rows(), [&](Index row, Index) {
-      std::fill_n(g_recorded_.data() + row * neurons, neurons, 0.0F);
-      source.expand(row, g_recorded_.data() + row * neurons);
-    });
-    return {g_recorded_.data(), false};
+  std::unique_ptr<const ListedCotangents> listedCotangents(std::size_t l) const {
+    return std::make_unique<const ListedCotangents>(from_.g.spikes[l].numbers(group_), layers_[l].capacity, spikes_[l],
+                                                    listed_[l], extent_.rows(), threads_);
   }
 
   // The cotangents of the inputs: of dense ones all, of lists those of the values.
@@ -368,7 +354,6 @@ class BackwardPass {
   std::deque<BitSource> sources_;
   Reaching reaching_;  // of the current layer
   KeptRows g_above_;
-  Borrowed<float> g_recorded_;
   Above above_{{}, nullptr, {nullptr, 0}};
   SentBack sent_{{nullptr, 0}, nullptr};
   std::unique_ptr<const DelayedCotangents> delayed_;

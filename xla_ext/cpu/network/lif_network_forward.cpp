@@ -168,10 +168,15 @@ class ForwardPass {
   }
 
   void writeLists(const LayerForward& pass, Index neurons, Index capacity, const schema::Spikes<Result>& to) {
-    threads_.run(extent_.rows(), [&](Index row, Index) {
-      const Index listed = writeList(pass.spikes.row(row), pass.near.row(row), neurons, capacity, row,
-                                     {to.ids.at(group_), neurons}, to.values.numbers(group_));
-      to.num_listed.at<std::int32_t>(group_)[row] = static_cast<std::int32_t>(listed);
+    constexpr Index kRowsPerTask = 8;
+    const Index rows = extent_.rows();
+    threads_.run((rows + kRowsPerTask - 1) / kRowsPerTask, [&](Index task, Index) {
+      ListWriter writer(neurons);
+      for (Index row = task * kRowsPerTask; row < std::min((task + 1) * kRowsPerTask, rows); ++row) {
+        const Index listed = writer.write(pass.spikes.row(row), pass.near.row(row), capacity, row, to.ids.at(group_),
+                                          to.values.numbers(group_));
+        to.num_listed.at<std::int32_t>(group_)[row] = static_cast<std::int32_t>(listed);
+      }
     });
   }
 

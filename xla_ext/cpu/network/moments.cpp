@@ -103,17 +103,29 @@ class Forward {
   Buffer<double> sums_;  // [parts, 2, channels]
 };
 
+// A row of channels for each pixel.
+Index rowsOf(const schema::Lengths& lengths, const Operand& is_inside) {
+  const Index neurons = lengths[Axis::kNeurons], channels = std::max<Index>(lengths[Axis::kChannels], 1);
+  const Index pixels = neurons / channels;
+  if (pixels * lengths[Axis::kChannels] != neurons || (is_inside && is_inside.length(2) != pixels)) {
+    throw misfit("moments", "x", "have pixels of as many channels as the mean", std::to_string(neurons) + " neurons");
+  }
+  return lengths[Axis::kSteps] * lengths[Axis::kBatch] * pixels;
+}
+
 void moments(Call<Operands<Operand>, Results<Result>>& call) {
   const schema::Lengths lengths = call.check();
+  const Index rows = rowsOf(lengths, call.from.is_inside);
   for (Index group = 0; group < call.groups(); ++group) {
-    Forward(call.from, lengths[Axis::kRows], lengths[Axis::kNeurons], group)
+    Forward(call.from, rows, lengths[Axis::kChannels], group)
         .run(call.to.mean.at<float>(group), call.to.variance.at<float>(group), call.threads);
   }
 }
 
+// `g_x` may lie over `g`.
 void momentsBackward(Call<BackwardOperands<Operand>, BackwardResults<Result>>& call) {
   const schema::Lengths lengths = call.check();
-  const Index rows = lengths[Axis::kRows], channels = lengths[Axis::kNeurons];
+  const Index rows = rowsOf(lengths, call.from.is_inside), channels = lengths[Axis::kChannels];
   constexpr Index kNumbersPerTask = 1 << 16;
   const Index some = std::max<Index>(1, kNumbersPerTask / std::max<Index>(channels, 1));
   for (Index group = 0; group < call.groups(); ++group) {
@@ -122,14 +134,15 @@ void momentsBackward(Call<BackwardOperands<Operand>, BackwardResults<Result>>& c
     const std::uint8_t* inside = call.from.is_inside ? call.from.is_inside.at<std::uint8_t>(group) : nullptr;
     auto* const out = call.to.g_x.at<float>(group);
     call.threads.run((rows + some - 1) / some, [&](Index task, Index) {
+      std::vector<float> added(static_cast<std::size_t>(channels));
       for (Index row = task * some; row < std::min((task + 1) * some, rows); ++row) {
         const Index place = row * channels;
         if (inside != nullptr && inside[row] == 0) {
-          std::copy_n(g + place, channels, out + place);
+          if (out != g) std::copy_n(g + place, channels, out + place);
           continue;
         }
-        kernels().affine(x + place, factor, term, channels, out + place);
-        kernels().affine(g + place, nullptr, out + place, channels, out + place);
+        kernels().affine(x + place, factor, term, channels, added.data());
+        kernels().affine(g + place, nullptr, added.data(), channels, out + place);
       }
     });
   }

@@ -39,32 +39,36 @@ class Largest {
 
   // `values` are those of all rows.
   void find(const ListSource& lists, const Numbers& values, Index row, std::uint8_t* is_largest) {
-    const Index slots = lists.capacity();
-    values_.resize(static_cast<std::size_t>(slots));
-    values.read(row * slots, slots, values_.data());
-    each(lists, row, [&](Index slot, Index id, Window& window) {
+    const Index capacity = lists.capacity();
+    list(lists, row);
+    values_.resize(static_cast<std::size_t>(capacity));
+    values.read(row * capacity, capacity, values_.data());
+    each([&](Index slot, Index id, Window& window) {
       Input& input = inputs_[static_cast<std::size_t>(id)];
       window.listed += input.is_listed ? 0 : 1;
       input.is_listed = true;
       input.sum += values_[static_cast<std::size_t>(slot)];  // an id may be listed twice
     });
-    each(lists, row, [&](Index, Index id, Window& window) {
+    each([&](Index, Index id, Window& window) {
       const float sum = inputs_[static_cast<std::size_t>(id)].sum;
       if (sum < window.largest || (sum == window.largest && id > window.first)) return;
       if (sum == sum) window = {sum, static_cast<std::int32_t>(id), window.listed};
     });
-    std::fill_n(is_largest, slots, std::uint8_t{0});
-    each(lists, row, [&](Index slot, Index id, const Window& window) {
+    std::fill_n(is_largest, capacity, std::uint8_t{0});
+    each([&](Index slot, Index id, const Window& window) {
       const bool is_beyond_others = window.largest >= 0.0F || window.listed == image_.pixels_of_window;
       is_largest[slot] = id == window.first && is_beyond_others ? 1 : 0;
     });
-    each(lists, row, [&](Index, Index id, Window& window) {
+    each([&](Index, Index id, Window& window) {
       inputs_[static_cast<std::size_t>(id)] = {};
       window = {};
     });
   }
 
  private:
+  struct Entry {
+    std::uint32_t slot, id, window;
+  };
   struct Input {
     float sum = 0.0F;
     bool is_listed = false;
@@ -75,20 +79,31 @@ class Largest {
     std::int32_t listed = 0;  // pixels; the others are 0
   };
 
-  // Calls visit(slot, id, window) for the entries that are in a window.
-  template <typename Visit>
-  void each(const ListSource& lists, Index row, Visit visit) {
-    for (Index slot = 0; slot < lists.capacity(); ++slot) {
-      const Index id = lists.idAt(row, slot);
-      const Index window = id < 0 ? -1 : image_.windows->window(id);
-      if (window >= 0) visit(slot, id, windows_[static_cast<std::size_t>(window)]);
+  // The entries of a row that are in a window.
+  void list(const ListSource& lists, Index row) {
+    const auto room = static_cast<std::size_t>(lists.capacity() + kListSlack);
+    ids_.resize(room);
+    slots_.resize(room);
+    entries_.clear();
+    const std::uint32_t count = lists.listSlots(row, ids_.data(), slots_.data());
+    for (std::uint32_t k = 0; k < count; ++k) {
+      const Index window = image_.windows->window(ids_[k]);
+      if (window >= 0) entries_.push_back({slots_[k], ids_[k], static_cast<std::uint32_t>(window)});
     }
+  }
+
+  // Calls visit(slot, id, window) for them.
+  template <typename Visit>
+  void each(Visit visit) {
+    for (const Entry& entry : entries_) visit(Index{entry.slot}, Index{entry.id}, windows_[entry.window]);
   }
 
   const Image& image_;
   std::vector<Input> inputs_;
   std::vector<Window> windows_;
   std::vector<float> values_;
+  std::vector<std::uint32_t> ids_, slots_;
+  std::vector<Entry> entries_;
 };
 
 void findLargest(Call<Operands<Operand>, Results<Result>, Image>& call) {

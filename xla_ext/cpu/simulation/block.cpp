@@ -462,9 +462,9 @@ void Block::recordAll(Index t, const std::vector<std::uint32_t>& ids) const {
   to.num_spikes.at<std::int32_t>(shared_.group)[t] = static_cast<std::int32_t>(count);
   const Index capacity = to.ids.length(1);
   const IdArray listed{to.ids.at(shared_.group), shared_.neurons};
-  for (Index k = 0; k < capacity; ++k) {
-    listed.set(t * capacity + k, k < count ? ids[static_cast<std::size_t>(k)] : shared_.neurons);
-  }
+  const Index first = t * capacity, kept = std::min(count, capacity);
+  listed.write(first, ids.data(), kept);
+  listed.writeUnused(first + kept, capacity - kept);
   const Index row = t - (shared_.steps - shared_.arrivals);
   if (row < 0) return;
   auto* const bits = to.sent.at<std::uint8_t>(shared_.group) + row * to.sent.length(1);
