@@ -39,12 +39,15 @@ bool gathers(const Work& work, const Product& product, Choice choice) {
   return (&product == &work.input ? work.gathers : work.gathers_own) && choice.groups > 1;
 }
 
+// Blocks of columns, whose sums stay in registers.
+double blocksOf(double pairs, bool valued) { return std::ceil(pairs / pairsAtOnce(valued)); }
+
 // The same gathered by input: bits of all lists at their homes, turned and listed on all tiles, before; each tile hears
 // the gradients of the currents of all groups, and the rows of its inputs.
 Load gatheredOf(const Work& work, const Product& product, Choice choice) {
   const double rows = double{1} * work.batch * work.steps(), words = std::ceil(rows / work.blocks / 32);
   const double inputs = std::ceil(product.inputs / choice.groups), of_worker = std::ceil(inputs / kWorkers);
-  const double pairs = choice.columns / 2.0, blocks = std::ceil(pairs / 4);
+  const double pairs = choice.columns / 2.0, blocks = blocksOf(pairs, false);
   const double listed = rows * product.listed / product.inputs;
   const double turned = std::ceil(product.inputs / 32 * words / work.tiles),
                owned = std::ceil(product.inputs / kWorkers / work.tiles);
@@ -62,7 +65,7 @@ Load gatheredOf(const Work& work, const Product& product, Choice choice) {
 Load gradientOf(const Work& work, const Product& product, Choice choice) {
   constexpr double kBusiest = 1.15;
   const double matrix = (product.inputs + 1) * choice.columns, rows = rowsOf(work, choice);
-  const double pairs = choice.columns / 2.0, blocks = std::ceil(pairs / 6);
+  const double pairs = choice.columns / 2.0, blocks = blocksOf(pairs, product.valued);
   Load load;
   if (gathers(work, product, choice)) return gatheredOf(work, product, choice);
   load.slots += rows * (9 + 4 * blocks + pairs + kBusiest * product.listed / kWorkers * (5 * blocks + 2 * pairs));
@@ -85,7 +88,7 @@ double weightBytes(const Work& work, Choice choice) {
 // Of all steps: the currents of the inputs, whose rows are summed in so many parts. Pairs of tiles receive the weights
 // together where none has them before and none is left over.
 Load currentsOf(const Work& work, Choice choice, unsigned parts) {
-  const double pairs = choice.columns / 2.0, blocks = std::ceil(pairs / 4);
+  const double pairs = choice.columns / 2.0, blocks = blocksOf(pairs, work.input.valued);
   const double entry = pairs + (work.input.valued ? 7 : 3.5) * blocks;
   const double rows = parts == 1 ? rowsOfWorker(work, choice) : std::ceil(rowsOf(work, choice) / parts / kWorkers);
   return {rows * (20 + 5 * blocks + work.input.listed * entry),
@@ -107,7 +110,8 @@ double inputOf(const Work& work, Choice choice) {
   cycles += choice.gradient_on_unit ? work.units[choice.share].gradient.cycles + moved
                                     : gradientOf(work, product, choice).cycles() + lists / kExchangeBytes;
   if (!product.sends_gradient) return cycles;
-  return cycles + Load{rows_of_worker * (30 + product.listed * (9 + 3 * pairs)), bytes}.cycles();
+  return cycles +
+         Load{rows_of_worker * (30 + product.listed * (6 + blocksOf(pairs, false) + 2 * pairs)), bytes}.cycles();
 }
 
 // What comes from a user's arrays and goes back, row by row: a readout's weights, its output and their gradients; and
@@ -171,7 +175,7 @@ double stepOf(const Work& work, const Product& product, Choice choice) {
   const double pairs = choice.columns / 2.0;
   const double numbers = std::ceil(samples * pairs / kWorkers), each = samples * product.listed / kWorkers;
   const PartsPlan parts = planParts(blocks, choice.columns, static_cast<unsigned>(product.capacity), samples);
-  Load load = {5 * kFields + numbers * (60 + 6 * parts.count + 4 * product.listed), 0};
+  Load load = {5 * kFields + numbers * (60 + 5 * parts.count + 3 * product.listed), 0};
   load.bytes += double{1} * samples * parts.count * (1 + parts.slots) * kWord;
   double cycles = 3 * kExchange + 4 * kSet + parts.cycles;
   if (work.learns) {
