@@ -120,17 +120,26 @@ inline void sumListedRows(Rows rows, const Id* ids, unsigned count, V values, Us
 struct Marks {
   const unsigned* words;
   unsigned stride, first, last;
+  static constexpr unsigned kBits = 32;
 
-  // Calls body(row).
+  // Calls body(row). Inputs with very many rows fire in all those of a word, which need no search.
   template <class Body>
   void forEach(Body&& body) const {
-    constexpr unsigned kBits = 32;
+    forEachWord([&](unsigned bit, unsigned mask) {
+      if (mask != ~0U) return forEachMark(mask, [&](unsigned i) { body(bit + i - first); });
+      for (unsigned i = 0; i < kBits; ++i) body(bit + i - first);
+    });
+  }
+
+  // Calls body(number of the first bit, word).
+  template <class Body>
+  void forEachWord(Body&& body) const {
     const unsigned start = first / kBits * kBits;
     for (unsigned bit = start, at = 0; bit < last; bit += kBits, at += stride) {
       unsigned mask = words[at];
       if (bit < first) mask &= ~0U >> (first - bit);
       if (last - bit < kBits) mask &= ~(~0U >> (last - bit));
-      forEachMark(mask, [&](unsigned i) { body(bit + i - first); });
+      body(bit, mask);
     }
   }
 };

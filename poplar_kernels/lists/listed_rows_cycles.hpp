@@ -48,11 +48,18 @@ constexpr Slots sumListedRows(Slots count, unsigned columns, unsigned width, boo
 // forEachMark: the bit's number, the bit cleared 2, the branch.
 constexpr Slots kBit = 4;
 
-// sumMarkedRows without what it does with the sums. A block: pointers, zeros and the count 5; of a word: load, both
-// bounds 4, where they cut it 3, the test, pointer and loop 3; of a row: the bit, its number, the row's product, a load
-// for each pair and one sum that no load follows.
-constexpr Slots sumMarkedRows(Slots words, Slots count, unsigned columns) {
-  return blocksOf(columns, false).sum([&](Slots pairs) { return 8 + words * 8 + count * (kBit + 2 + pairs + 1); });
+// sumMarkedRows without what it does with the sums, of so many rows, some in words of nothing but bits. A block:
+// pointers, zeros and the count 5; of a word: load, both bounds 4, where they cut it 3, two tests 3, pointer and loop
+// 2; of a row: the bit, its number, the row's product, a load for each pair and one sum that no load follows; in such
+// words a pointer, the loads and the branch beside the last sum.
+struct MarkedRows {
+  Slots words = 0, all = 0, in_whole_words = 0;
+};
+constexpr Slots sumMarkedRows(MarkedRows rows, unsigned columns) {
+  return blocksOf(columns, false).sum([&](Slots pairs) {
+    return 8 + rows.words * 10 + (rows.all - rows.in_whole_words) * (kBit + 2 + pairs + 1) +
+           rows.in_whole_words * (pairs + 2);
+  });
 }
 
 // dotListedRows. Rows of up to three pairs: id 2, address 1 but for one pair, loads; products and sums follow the loads

@@ -47,16 +47,17 @@ double blocksOf(double pairs, bool valued) { return std::ceil(pairs / pairsAtOnc
 Load gatheredOf(const Work& work, const Product& product, Choice choice) {
   const double rows = double{1} * work.batch * work.steps(), words = std::ceil(rows / work.blocks / 32);
   const double inputs = std::ceil(product.inputs / choice.groups), of_worker = std::ceil(inputs / kWorkers);
+  const double record = wordsOfRecord(work.batch * work.block_steps, product.inputs, product.listed);
   const double pairs = choice.columns / 2.0, blocks = blocksOf(pairs, false);
   const double listed = rows * product.listed / product.inputs;
   const double turned = std::ceil(product.inputs / 32 * words / work.tiles),
                owned = std::ceil(product.inputs / kWorkers / work.tiles);
   Load load;
-  load.slots = of_worker * (work.blocks * (10 + 5 * blocks + 2 * pairs) + listed * (4 * blocks + pairs));
+  load.slots = of_worker * (work.blocks * (10 + 5 * blocks + 2 * pairs) + listed * (2.5 * blocks + pairs));
   load.slots += inputs * pairs / kWorkers * 1.25;
   load.slots += work.blocks * (120 * static_cast<double>(work.home_rows) + turned * 220 + owned * (10 + 5 * words)) +
                 owned * listed * 12;
-  load.bytes += rows * choice.columns * kWord + work.blocks * inputs * (1.5 + words) * kWord;
+  load.bytes += rows * choice.columns * kWord + work.blocks * inputs * (1.5 + record) * kWord;
   return load;
 }
 
@@ -89,7 +90,7 @@ double weightBytes(const Work& work, Choice choice) {
 // together where none has them before and none is left over.
 Load currentsOf(const Work& work, Choice choice, unsigned parts) {
   const double pairs = choice.columns / 2.0, blocks = blocksOf(pairs, work.input.valued);
-  const double entry = pairs + (work.input.valued ? 7 : 3.5) * blocks;
+  const double entry = pairs + (work.input.valued ? 6 : 2.5) * blocks;
   const double rows = parts == 1 ? rowsOfWorker(work, choice) : std::ceil(rowsOf(work, choice) / parts / kWorkers);
   return {rows * (20 + 5 * blocks + work.input.listed * entry),
           listBytes(work, choice) / parts +
@@ -205,8 +206,11 @@ Bytes bytesOf(const Work& work, const Product& product, Choice choice, bool in_l
     constexpr double kSharedCode = 100;
     bytes.kept +=
         kSharedOfTile * kWord * (own_rows / 32 + choice.groups * choice.columns) + kSharedCode * choice.groups;
-    bytes.buffer = std::max(
-        bytes.buffer, own_rows * choice.columns * kWord + product.inputs / choice.groups * (1 + own_rows / 32) * kWord);
+    bytes.buffer =
+        std::max(bytes.buffer,
+                 own_rows * choice.columns * kWord +
+                     product.inputs / choice.groups *
+                         (1 + wordsOfRecord(work.batch * work.block_steps, product.inputs, product.listed)) * kWord);
   } else if (choice.groups > 1 && work.learns && !choice.gradient_on_unit) {
     bytes.kept += matrix * kWord;
     bytes.buffer = std::max(bytes.buffer, matrix * kWord);  // a part of it from each group
@@ -332,10 +336,12 @@ Bytes bytesOf(const Work& work, Choice choice) {
 PartsPlan planParts(unsigned blocks, unsigned columns, unsigned capacity, unsigned samples) {
   // Cycles; slots of a pair that is searched, with those of the spikes that it may have; cycles of a part.
   constexpr double kMessage = 3, kPair = 6, kPart = 36;
+  constexpr unsigned kFewest = 8;  // slots: a part whose own list overflows ranks twice
   PartsPlan best;
   best.cycles = std::numeric_limits<double>::infinity();
   for (unsigned of_part = blocks; of_part > 0; --of_part) {
-    const unsigned count = ceilDivide(blocks, of_part), slots = (std::min(capacity, of_part * columns) + 1) / 2 * 2;
+    const unsigned count = ceilDivide(blocks, of_part),
+                   slots = (std::min(std::max(capacity, kFewest), of_part * columns) + 1) / 2 * 2;
     if (count > 1 && count * samples > blocks) break;  // tiles of their own
     const double heard = of_part * (columns + kMessage) + of_part * columns / 2.0 * kPair;
     const double ranked = std::ceil(double{1} * capacity / count / kWorkers) * kWorkers * (10 + 3.5 * capacity);

@@ -40,6 +40,8 @@ static_assert(dotListedRows(15, 6, 4) == 6 + 3 + 7 * (2 * 7 + 1 + 2) + (2 + 1 + 
 // Two rows of eight pairs: two products and two sums for each pair but the first, in blocks of six and one.
 static_assert(dotListedRows(15, 16, 4) == 5 + 7 * (8 + 4 + 4 + (2 + 24) + (2 + 4)) + (5 + 3 + 3 + (2 + 13) + (2 + 3)));
 static_assert(dotListedRows(2, 10, 2) == 5 + (8 + (4 + 2) + 4 + (2 + 24)));  // halves are widened
+// Marked rows, some in a word that has no others, where only the pairs, a pointer and the branch are left.
+static_assert(sumMarkedRows({2, 40, 32}, 12) == 8 + 2 * 10 + 8 * 13 + 32 * 8);
 // ldz16, compare, branch, ld64, add, st64, branch
 static_assert(addToListedRows(14, 2, false) == 6 + 14 * 6);
 static_assert(addToListedRows(14, 2, true) == 6 + 14 * 8);   // besides: the value's load and the product
