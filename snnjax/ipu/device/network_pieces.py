@@ -121,7 +121,7 @@ def backward(
             g_inputs, g_delays, g_pending, g_weights = pull_back(g_inputs, linear.weights)
             linear = linear._replace(weights=g_weights, delays=g_delays)
             state = state._replace(pending=g_pending)
-        g_sent = _numbers(g_inputs)
+        g_sent = None if g_inputs is None else _numbers(g_inputs)  # of integers
         linears, first = (linear, *others, *linears), (state, *states, *first)
         constants = (*own.constants, *constants)
     all_of_them = cast(Operands, last)._replace(linears=linears, constants=constants, first=first)

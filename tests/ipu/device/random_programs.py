@@ -1,10 +1,11 @@
 """Random programs on the modelled IPU beside the CPU: `python -m tests.ipu.device.random_programs --programs 10000`.
 
-Every result must be the CPU's, bit for bit. A program that differs, or that one of the two refuses, is reported with
-the command that repeats it.
+Every result must be the CPU's, bit for bit, or, with ``--kind networks``, that of `lif_network` on the CPU. A program
+that differs, or that one of the two refuses, is reported with the command that repeats it.
 """
 
 import argparse
+import functools
 import multiprocessing
 import os
 import sys
@@ -14,6 +15,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from tests.ipu.device.networks import check_network
 from tests.ipu.device.programs import Program, arguments_of, drawn_program, function_of
 
 SHARE = 100  # programs of one process, in which compiled programs stay
@@ -72,10 +74,10 @@ def results_on(
     return rounds
 
 
-def outcome(seed: int, ipu: jax.Device) -> str:
+def outcome(kind: str, seed: int, ipu: jax.Device) -> str:
     """Why a program fails, in one line; empty if it does not."""
     try:
-        check_program(seed, ipu)
+        (check_network if kind == "networks" else check_program)(seed, ipu)
     except Exception as error:  # of any kind: an error is a miss, too
         return " ".join(str(error).split())[:300] or "differs"
     finally:
@@ -83,10 +85,10 @@ def outcome(seed: int, ipu: jax.Device) -> str:
     return ""
 
 
-def check_share(seeds: range) -> list[Miss]:
+def check_share(kind: str, seeds: range) -> list[Miss]:
     """Those of a share of the programs that fail."""
     ipu = jax.devices("ipu")[0]
-    return [Miss(seed, why) for seed in seeds if (why := outcome(seed, ipu))]
+    return [Miss(seed, why) for seed in seeds if (why := outcome(kind, seed, ipu))]
 
 
 def set_up(tiles: int) -> None:
@@ -96,34 +98,33 @@ def set_up(tiles: int) -> None:
     jax.config.update("jax_platforms", "cpu,ipu")
 
 
-def check_all(seeds: range, tiles: int, workers: int) -> list[Miss]:
+def check_all(kind: str, seeds: range, tiles: int, workers: int) -> list[Miss]:
     """The programs that fail, as they are found."""
     shares = [seeds[start : start + SHARE] for start in range(0, len(seeds), SHARE)]
     missed: list[Miss] = []
     spawn = multiprocessing.get_context("spawn")
     with spawn.Pool(workers, set_up, (tiles,), maxtasksperchild=1) as pool:
-        for done, found in enumerate(pool.imap_unordered(check_share, shares), 1):
+        for done, found in enumerate(pool.imap_unordered(functools.partial(check_share, kind), shares), 1):
             missed += found
             for miss in found:
-                command = (
-                    f"python -m tests.ipu.device.random_programs --tiles {tiles} --programs 1 --first-seed"
-                )
-                sys.stdout.write(f"{command} {miss.seed}: {miss.why}\n")
+                options = f"--kind {kind} --tiles {tiles} --programs 1 --first-seed {miss.seed}"
+                sys.stdout.write(f"python -m tests.ipu.device.random_programs {options}: {miss.why}\n")
             checked = min(done * SHARE, len(seeds))
-            sys.stdout.write(f"{checked:,} programs on {tiles} tiles, {len(missed)} misses\n")
+            sys.stdout.write(f"{checked:,} {kind}, {len(missed)} misses\n")
             sys.stdout.flush()
     return missed
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.ipu.device.random_programs")
+    parser.add_argument("--kind", choices=("programs", "networks"), default="programs")
     parser.add_argument("--programs", type=int, default=10_000)
     parser.add_argument("--first-seed", type=int, default=0, help="another number gives other programs")
-    parser.add_argument("--tiles", type=int, default=4, help="of the modelled IPU")
+    parser.add_argument("--tiles", type=int, default=4, help="of the modelled IPU; networks have their own")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     given = parser.parse_args()
     seeds = range(given.first_seed, given.first_seed + given.programs)
-    sys.exit(bool(check_all(seeds, given.tiles, given.workers)))
+    sys.exit(bool(check_all(given.kind, seeds, given.tiles, given.workers)))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tests.ipu.device import programs, random_programs
+from tests.ipu.device import networks, programs, random_programs
 from tests.ipu.device.program_operations import OPERATIONS, Type, drawn_numbers, tidy
 from tests.ipu.device.programs import STRUCTURES, Block, Program, Statement, drawn_program
 
@@ -15,6 +15,22 @@ PROGRAMS = 24
 @pytest.mark.parametrize("seed", range(PROGRAMS))
 def test_program_gives_what_the_cpu_gives(ipus, seed):
     random_programs.check_program(seed, ipus[0])
+
+
+def test_network_gives_what_the_cpu_gives(ipus, monkeypatch):
+    """One of several layers on codelets; and the same with another output on the IPU does not."""
+    networks.check_network(3, ipus[0])
+    runner = networks.runner
+
+    def wrong_runner(form, implementation):
+        def function(*given):
+            output, *others = runner(form, implementation)(*given)
+            return output + jax.lax.platform_dependent(ipu=lambda: 1.0, default=lambda: 0.0), *others
+
+        return function
+
+    monkeypatch.setattr(networks, "runner", wrong_runner)
+    assert "Not equal to tolerance" in random_programs.outcome("networks", 3, ipus[0])
 
 
 def kinds_in(block: Block) -> set[str]:
@@ -46,7 +62,7 @@ def test_misses_are_named(ipus, monkeypatch):
     block = Block((Statement("negative", (0,), 0),), (1,))
     program = Program((Type("float32", (3,)),), block, (), 1, (None,))
     monkeypatch.setattr(random_programs, "drawn_program", lambda _: program)
-    assert "round 0, result 0" in random_programs.outcome(5, ipus[0])
+    assert "round 0, result 0" in random_programs.outcome("programs", 5, ipus[0])
 
 
 def counting(traced: list[int]):
