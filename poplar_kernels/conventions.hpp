@@ -52,8 +52,12 @@ constexpr unsigned kCutWords = 4;
 // What it keeps of the candidates: spikes of each share of the neurons, the others of each, all true spikes. Even.
 constexpr unsigned kKeptWords = 2 * kShares + 2;
 
+// Pairs of columns whose sums stay in registers: with one on its way six fill these, four where there is also a value
+// and its product.
+constexpr unsigned pairsAtOnce(bool valued) { return valued ? 4 : 6; }
+
 // Inputs that fire so often that all tiles of a block share their rows: at most so many of each worker's.
-constexpr unsigned kSharedInputs = 1, kSharedOfTile = kShares * kSharedInputs;
+constexpr unsigned kSharedInputs = 2, kSharedOfTile = kShares * kSharedInputs;
 
 constexpr unsigned listStride(unsigned capacity) { return kListHeader + (capacity + 3) / 4 * 4; }
 

@@ -194,11 +194,11 @@ def scatter(ids: Array, values: Array, num_neurons: int) -> Array:
     Sums have the dtype of the values, so where ids may repeat these are in the accumulation dtype.
     """
     used = in_range(ids, num_neurons)
-    # An extra column receives ids out of range, so that none is clamped or wrapped to a neuron.
+    # Beyond the last column, so that none is clamped or wrapped to a neuron.
     columns = jnp.where(used, ids.astype(jnp.int32), num_neurons)
-    dense = jnp.zeros((ids.shape[0], num_neurons + 1), values.dtype)
+    dense = jnp.zeros((ids.shape[0], num_neurons), values.dtype)
     row = jnp.arange(ids.shape[0])[:, None]
-    return dense.at[row, columns].add(jnp.where(used, values, 0))[:, :-1]
+    return dense.at[row, columns].add(jnp.where(used, values, 0), mode="drop")
 
 
 def gather(dense: Array, ids: Array) -> Array:

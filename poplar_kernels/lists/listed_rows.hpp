@@ -78,19 +78,25 @@ struct Block {
   static constexpr unsigned kCount = kBlocks;
 };
 
-// use(first column, Block) for all columns: blocks of up to 8, or one by one.
-template <class Use>
+#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
+// use(first column, Block) of so many pairs of columns, at the most kMost.
+template <unsigned kMost, class Use>
+inline void useBlock(unsigned column, unsigned pairs, Use&& use) {
+  if constexpr (kMost > 0) {
+    if (pairs == kMost) return use(column, Block<float2, kMost>{});
+    useBlock<kMost - 1>(column, pairs, use);
+  }
+}
+#endif
+
+// The same for all columns: in blocks of up to kMost pairs, or one by one.
+template <unsigned kMost, class Use>
 inline void forEachBlock(unsigned columns, Use&& use) {
   unsigned column = 0;
 #if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
   if (columns % 2 == 0) {
-    for (; column + 8 <= columns; column += 8) use(column, Block<float2, 4>{});
-    switch (columns - column) {
-      case 6: return use(column, Block<float2, 3>{});
-      case 4: return use(column, Block<float2, 2>{});
-      case 2: return use(column, Block<float2, 1>{});
-      default: return;
-    }
+    for (; column + 2 * kMost <= columns; column += 2 * kMost) use(column, Block<float2, kMost>{});
+    return useBlock<kMost - 1>(column, (columns - column) / 2, use);
   }
 #endif
   for (; column < columns; ++column) use(column, Block<float, 1>{});
@@ -104,7 +110,7 @@ inline void sumListedRows(Rows rows, const Id* ids, unsigned count, V values, Us
     return sumBlock<float2, 1>(rows.ofPairs(), ids, count, values, 0, use);
   }
 #endif
-  forEachBlock(rows.columns, [&](unsigned column, auto block) {
+  forEachBlock<pairsAtOnce(V::kSkips)>(rows.columns, [&](unsigned column, auto block) {
     sumBlock<typename decltype(block)::Number, decltype(block)::kCount>(rows, ids, count, values, column, use);
   });
 }
@@ -114,17 +120,26 @@ inline void sumListedRows(Rows rows, const Id* ids, unsigned count, V values, Us
 struct Marks {
   const unsigned* words;
   unsigned stride, first, last;
+  static constexpr unsigned kBits = 32;
 
-  // Calls body(row).
+  // Calls body(row). Inputs with very many rows fire in all those of a word, which need no search.
   template <class Body>
   void forEach(Body&& body) const {
-    constexpr unsigned kBits = 32;
+    forEachWord([&](unsigned bit, unsigned mask) {
+      if (mask != ~0U) return forEachMark(mask, [&](unsigned i) { body(bit + i - first); });
+      for (unsigned i = 0; i < kBits; ++i) body(bit + i - first);
+    });
+  }
+
+  // Calls body(number of the first bit, word).
+  template <class Body>
+  void forEachWord(Body&& body) const {
     const unsigned start = first / kBits * kBits;
     for (unsigned bit = start, at = 0; bit < last; bit += kBits, at += stride) {
       unsigned mask = words[at];
       if (bit < first) mask &= ~0U >> (first - bit);
       if (last - bit < kBits) mask &= ~(~0U >> (last - bit));
-      forEachMark(mask, [&](unsigned i) { body(bit + i - first); });
+      body(bit, mask);
     }
   }
 };
@@ -144,7 +159,7 @@ inline void sumMarkedBlock(MadeRows<const float> rows, const Marks& marks, unsig
 
 template <class Use>
 inline void sumMarkedRows(MadeRows<const float> rows, const Marks& marks, Use&& use) {
-  forEachBlock(rows.columns, [&](unsigned column, auto block) {
+  forEachBlock<pairsAtOnce(false)>(rows.columns, [&](unsigned column, auto block) {
     sumMarkedBlock<typename decltype(block)::Number, decltype(block)::kCount>(rows, marks, column, use);
   });
 }
@@ -152,14 +167,6 @@ inline void sumMarkedRows(MadeRows<const float> rows, const Marks& marks, Use&& 
 // <row, vector>: even and odd columns are summed apart and added at the end, as two lanes would.
 template <class W, class G>
 inline float dotRow(const W* row, const G* vector, unsigned columns) {
-#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
-  if (columns % 2 == 0 && columns > 0) {
-    using Of = Numbers<float2>;
-    float2 sums = Of::load(row) * Of::load(vector);
-    for (unsigned j = 2; j < columns; j += 2) sums += Of::load(row + j) * Of::load(vector + j);
-    return sums[0] + sums[1];
-  }
-#endif
   float sums[2] = {0.0f, 0.0f};
   for (unsigned j = 0; j < columns; ++j) {
     const float product = toFloat(row[j]) * toFloat(vector[j]);
@@ -169,7 +176,7 @@ inline float dotRow(const W* row, const G* vector, unsigned columns) {
 }
 
 #if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
-// use(k, <rows[ids[k]], vector>) for rows of 2 * kPairs columns, with the vector in registers.
+// use(k, <rows[ids[k]], vector>) for rows of 2 * kPairs columns, with the vector in registers; two a turn.
 template <unsigned kPairs, class W, class Id, class G, class Use>
 inline void dotShortRows(ListedRows<const W> rows, const Id* ids, unsigned count, const G* vector, Use&& use) {
   using Of = Numbers<float2>;
@@ -177,7 +184,7 @@ inline void dotShortRows(ListedRows<const W> rows, const Id* ids, unsigned count
   for (unsigned i = 0; i < kPairs; ++i) other[i] = Of::load(vector + 2 * i);
   const auto rowAt = [&](unsigned k) { return rows.data + rowOf(ids[k], rows.num_rows) * (2 * kPairs); };
   unsigned k = 0;
-  for (; kPairs <= 3 && k + 2 <= count; k += 2) {  // two a turn, which registers suffice for
+  for (; k + 2 <= count; k += 2) {
     const W *const row = rowAt(k), *const next_row = rowAt(k + 1);
     float2 sums = Of::load(row) * other[0], next = Of::load(next_row) * other[0];
     for (unsigned i = 1; i < kPairs; ++i) {
@@ -187,26 +194,45 @@ inline void dotShortRows(ListedRows<const W> rows, const Id* ids, unsigned count
     use(k, sums[0] + sums[1]);
     use(k + 1, next[0] + next[1]);
   }
-  for (; k < count; ++k) {
+  if (k < count) {
     const W* const row = rowAt(k);
     float2 sums = Of::load(row) * other[0];
     for (unsigned i = 1; i < kPairs; ++i) sums += Of::load(row + 2 * i) * other[i];
     use(k, sums[0] + sums[1]);
   }
 }
+
+// use(k + r, <rows[r], vector>) for rows of any even number of columns, which share the loads of the vector.
+template <unsigned kRows, class W, class G, class Use>
+inline void dotRows(const W* const (&rows)[kRows], const G* vector, unsigned columns, unsigned k, Use&& use) {
+  using Of = Numbers<float2>;
+  float2 sums[kRows];
+  for (unsigned r = 0; r < kRows; ++r) sums[r] = Of::load(rows[r]) * Of::load(vector);
+  forEachBlock<6>(columns - 2, [&](unsigned column, auto block) {
+    for (unsigned j = column + 2; j < column + 2 + 2 * block.kCount; j += 2) {
+      const float2 other = Of::load(vector + j);
+      for (unsigned r = 0; r < kRows; ++r) sums[r] += Of::load(rows[r] + j) * other;
+    }
+  });
+  for (unsigned r = 0; r < kRows; ++r) use(k + r, sums[r][0] + sums[r][1]);
+}
 #endif
 
 // use(k, <rows[ids[k]], vector>) for every k.
 template <class W, class Id, class G, class Use>
 inline void dotListedRows(ListedRows<const W> rows, const Id* ids, unsigned count, const G* vector, Use&& use) {
+  unsigned k = 0;
 #if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
   if (rows.columns == 2) return dotShortRows<1>(rows, ids, count, vector, use);
   if (rows.columns == 4) return dotShortRows<2>(rows, ids, count, vector, use);
   if (rows.columns == 6) return dotShortRows<3>(rows, ids, count, vector, use);
-  if (rows.columns == 8) return dotShortRows<4>(rows, ids, count, vector, use);
-  if (rows.columns == 12) return dotShortRows<6>(rows, ids, count, vector, use);
+  if (rows.columns % 2 == 0 && rows.columns > 0) {
+    for (; k + 2 <= count; k += 2) dotRows<2>({rows.row(ids[k]), rows.row(ids[k + 1])}, vector, rows.columns, k, use);
+    if (k < count) dotRows<1>({rows.row(ids[k])}, vector, rows.columns, k, use);
+    return;
+  }
 #endif
-  for (unsigned k = 0; k < count; ++k) use(k, dotRow(rows.row(ids[k]), vector, rows.columns));
+  for (; k < count; ++k) use(k, dotRow(rows.row(ids[k]), vector, rows.columns));
 }
 
 // rows[ids[k], column ...] += values[k] * vector[column ...] for kBlocks neighbouring N of columns from `first`.
@@ -236,7 +262,7 @@ inline void addToListedRows(ListedRows<float> rows, const Id* ids, Range range, 
     return addBlock<float2, 1>(ListedRows<float>{rows.data, rows.num_rows, 2}, ids, range, values, vector, 0);
   }
 #endif
-  forEachBlock(rows.columns, [&](unsigned column, auto block) {
+  forEachBlock<pairsAtOnce(V::kSkips)>(rows.columns, [&](unsigned column, auto block) {
     addBlock<typename decltype(block)::Number, decltype(block)::kCount>(rows, ids, range, values, vector, column);
   });
 }

@@ -6,23 +6,24 @@
 
 namespace snnjax::cycles {
 
-// Columns in blocks: four pairs each and one of the pairs left over in the vector form, else single numbers.
+// Columns in blocks of `most` pairs and one of the pairs left over in the vector form, else single numbers.
 struct Blocks {
-  Slots fours, rest, ones;
+  Slots most, whole, rest, ones;
   bool is_narrow;  // rows of one pair: their address needs no product
 
   // The cost of all blocks, of(pairs) being that of one.
   template <class Of>
   constexpr Slots sum(Of&& of) const {
-    return fours * of(4) + (rest > 0 ? of(rest) : 0) + ones * of(1);
+    return whole * of(most) + (rest > 0 ? of(rest) : 0) + ones * of(1);
   }
-  constexpr Slots count() const { return fours + (rest > 0 ? 1 : 0) + ones; }
+  constexpr Slots count() const { return whole + (rest > 0 ? 1 : 0) + ones; }
 };
 
-constexpr Blocks blocksOf(unsigned columns) {
-  if (columns % 2 != 0) return {0, 0, columns, false};
+constexpr Blocks blocksOf(unsigned columns, bool valued) {
+  const Slots most = pairsAtOnce(valued);
+  if (columns % 2 != 0) return {most, 0, 0, columns, false};
   const unsigned pairs = columns / 2;
-  return {pairs / 4, pairs % 4, 0, pairs == 1};
+  return {most, pairs / most, pairs % most, 0, pairs == 1};
 }
 
 // Of so many ids of a turn and `pairs` pairs of columns: load and min of an id, the row's product, a load for each pair
@@ -37,7 +38,7 @@ constexpr Slots sumOfIds(Slots ids, Slots pairs, bool is_narrow, unsigned width,
 // sumListedRows without what it does with the sums: two ids a turn, or one with its value. 5 a block: pointers, zeros,
 // the count and its test, and 2 for the test whether an id is left over.
 constexpr Slots sumListedRows(Slots count, unsigned columns, unsigned width, bool valued, bool are_made = false) {
-  const Blocks blocks = blocksOf(columns);
+  const Blocks blocks = blocksOf(columns, valued);
   return blocks.sum([&](Slots pairs) {
     const auto turn = [&](Slots ids) { return sumOfIds(ids, pairs, blocks.is_narrow, width, valued, are_made); };
     return valued ? 5 + count * turn(1) : 7 + count / 2 * turn(2) + count % 2 * turn(1);
@@ -47,28 +48,45 @@ constexpr Slots sumListedRows(Slots count, unsigned columns, unsigned width, boo
 // forEachMark: the bit's number, the bit cleared 2, the branch.
 constexpr Slots kBit = 4;
 
-// sumMarkedRows without what it does with the sums. A block: pointers, zeros and the count 5; of a word: load, both
-// bounds 4, where they cut it 3, the test, pointer and loop 3; of a row: the bit, its number, the row's product, a load
-// for each pair and one sum that no load follows.
-constexpr Slots sumMarkedRows(Slots words, Slots count, unsigned columns) {
-  return blocksOf(columns).sum([&](Slots pairs) { return 8 + words * 8 + count * (kBit + 2 + pairs + 1); });
+// sumMarkedRows without what it does with the sums, of so many rows, some in words of nothing but bits. A block:
+// pointers, zeros and the count 5; of a word: load, both bounds 4, where they cut it 3, two tests 3, pointer and loop
+// 2; of a row: the bit, its number, the row's product, a load for each pair and one sum that no load follows; in such
+// words a pointer, the loads and the branch beside the last sum.
+struct MarkedRows {
+  Slots words = 0, all = 0, in_whole_words = 0;
+};
+constexpr Slots sumMarkedRows(MarkedRows rows, unsigned columns) {
+  return blocksOf(columns, false).sum([&](Slots pairs) {
+    return 8 + rows.words * 10 + (rows.all - rows.in_whole_words) * (kBit + 2 + pairs + 1) +
+           rows.in_whole_words * (pairs + 2);
+  });
 }
 
-// dotListedRows. Rows of 1, 2, 3, 4 or 6 pairs: id 2, address 1 but for one pair, loads; products and sums follow the
-// loads by one bundle (aux, with the widening of halves), the last product, the sum of both lanes, store and branch are
-// on their own. Up to 3 pairs two rows a turn do not wait for each other: the first product and the last sum of lanes
-// find no bundle. Other rows: a loop over pairs inside, two loads and the branch for each, 6 around it; odd ones number
-// by number.
+// dotListedRows. Rows of up to three pairs: id 2, address 1 but for one pair, loads; products and sums follow the loads
+// by one bundle (aux, with the widening of halves), the last product, the sum of both lanes, store and branch are on
+// their own. Two rows a turn do not wait for each other: the first product and the last sum of lanes find no bundle.
+constexpr Slots dotShortRows(Slots count, Slots pairs, unsigned width) {
+  const Slots address = pairs > 1 ? 1 : 0, aux = pairs * (width < 4 ? 3 : 2) - 1, one = 2 + address + pairs;
+  return 6 + pairs + count / 2 * (most(2 * one + 1 + 2, 2 * (aux + 1)) + 2) +
+         count % 2 * (2 + address + most(pairs, aux) + 4);
+}
+
+// One or two longer rows: ids 2 and an address each, the vector's pointer 2; of the first pair its loads, a product
+// that no load follows, halves widened. A block: loads and the branch, or products and sums of pairs, which begin after
+// two loads. The sums of both lanes, one of which lies beside a store; the loop.
+constexpr Slots dotRows(Slots rows, unsigned columns, unsigned width) {
+  const Slots aux = width < 4 ? 3 : 2;
+  return 3 * rows + 2 + (rows + 2 + rows * (aux - 2)) + (rows + 1) + 1 +
+         blocksOf(columns - 2, false).sum([&](Slots pairs) {
+           return 2 + most(pairs * (rows + 1) + 1, pairs * rows * aux);
+         });
+}
+
+// Odd ones go number by number: two loads, the product, and the sum beside the branch; 9 around.
 constexpr Slots dotListedRows(Slots count, unsigned columns, unsigned width) {
-  const bool is_short = columns == 2 || columns == 4 || columns == 6 || columns == 8 || columns == 12;
-  if (is_short) {
-    const Slots pairs = columns / 2, address = pairs > 1 ? 1 : 0;
-    const Slots aux = pairs * (width < 4 ? 3 : 2) - 1;
-    const Slots one = 2 + address + most(pairs, aux) + 4, two = most(2 * (3 + address + pairs) + 1, 2 * (aux + 1)) + 2;
-    return 6 + pairs + (pairs <= 3 ? count / 2 * two + count % 2 * one : count * one);
-  }
-  const Slots steps = columns % 2 == 0 ? columns / 2 : columns;
-  return 5 + count * (9 + steps * (width < 4 ? 4 : 3));
+  if (columns % 2 != 0) return 5 + count * (9 + Slots{columns} * 4);
+  if (columns <= 6) return dotShortRows(count, columns / 2, width);
+  return 5 + count / 2 * dotRows(2, columns, width) + count % 2 * dotRows(1, columns, width);
 }
 
 // addToListedRows: load and min of the id, address 1 but for one pair, a load and a store for each pair with sums
@@ -78,7 +96,7 @@ constexpr Slots addOfId(Slots pairs, bool is_narrow, bool valued) {
 }
 
 constexpr Slots addToListedRows(Slots count, unsigned columns, bool valued) {
-  const Blocks blocks = blocksOf(columns);
+  const Blocks blocks = blocksOf(columns, valued);
   return blocks.sum([&](Slots pairs) { return 5 + pairs + count * addOfId(pairs, blocks.is_narrow, valued); });
 }
 

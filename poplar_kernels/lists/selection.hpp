@@ -115,30 +115,42 @@ inline float nextBeyond(const float* v, unsigned count, float bound) {
   return next;
 }
 
-// How many of `count` floats, from 64 bits on, lie above `v`, and how many equal it.
-struct Standing {
-  unsigned above, equal;
-};
-
-inline Standing standingOf(const float* others, unsigned count, float v) {
-  Standing found = {0, 0};
-  unsigned k = 0;
+// Of floats, which come in runs from 64 bits on, how many lie above `v`, and how many equal it.
+class Standing {
+ public:
+  explicit Standing(float v) : v_(v) {}
+  void add(const float* others, unsigned count) {
+    unsigned k = 0;
 #if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
-  using Of = Numbers<float2>;
-  float2 above = {0.0f, 0.0f}, at_least = {0.0f, 0.0f};
-  for (; k + 2 <= count; k += 2) {
-    above += fires(Of::load(others + k), Of::fill(v));
-    at_least += firesAt(Of::load(others + k), Of::fill(v));
+    using Of = Numbers<float2>;
+    for (; k + 2 <= count; k += 2) {
+      above_ += fires(Of::load(others + k), Of::fill(v_));
+      at_least_ += firesAt(Of::load(others + k), Of::fill(v_));
+    }
+    if (k < count) {
+      above_ += float2{fires(others[k], v_), 0.0f};
+      at_least_ += float2{firesAt(others[k], v_), 0.0f};
+    }
   }
-  found.above = static_cast<unsigned>(above[0] + above[1]);
-  found.equal = static_cast<unsigned>(at_least[0] + at_least[1]) - found.above;
+  unsigned above() const { return static_cast<unsigned>(above_[0] + above_[1]); }
+  unsigned equal() const { return static_cast<unsigned>(at_least_[0] + at_least_[1]) - above(); }
+
+ private:
+  float2 above_ = {0.0f, 0.0f}, at_least_ = {0.0f, 0.0f};
+#else
+    for (; k < count; ++k) {
+      above_ += others[k] > v_ ? 1 : 0;
+      equal_ += others[k] == v_ ? 1 : 0;
+    }
+  }
+  unsigned above() const { return above_; }
+  unsigned equal() const { return equal_; }
+
+ private:
+  unsigned above_ = 0, equal_ = 0;
 #endif
-  for (; k < count; ++k) {
-    found.above += others[k] > v ? 1 : 0;
-    found.equal += others[k] == v ? 1 : 0;
-  }
-  return found;
-}
+  float v_;
+};
 
 struct Extremes {
   float least = __builtin_inff(), largest = -__builtin_inff();

@@ -5,7 +5,9 @@
 
 namespace snnjax {
 
-constexpr unsigned kNoRow = ~0U;  // ends a list of rows without a count
+// A list of rows without a count: where each begins in a tile's weights, one row up so that none is at the one that
+// ends the list.
+constexpr unsigned kNoRow = 0;
 
 // What a neuron sends: if it fires its membrane, which has some bit set, as a zero becomes a negative one; else no bit.
 inline float toSend(float fired, float v) { return fired == 0.0f ? 0.0f : v == 0.0f ? -0.0f : v; }
@@ -31,22 +33,37 @@ struct SpikeLists {
     for (unsigned list = first; list < last; ++list) count_of_all += count(list);
     return count_of_all;
   }
-  // How many spikes of a list the fair rule prefers to one with this membrane and row.
-  unsigned numPreferred(unsigned list, float v, unsigned row_of_v) const {
-    const float* const others = membranes + list * slots;
-    const Standing found = standingOf(others, count(list), v);
-    unsigned preferred = found.above;
-    for (unsigned k = 0; found.equal > 0 && k < count(list); ++k) {
-      preferred += others[k] == v && hashOf(row(list, k) / columns) < hashOf(row_of_v / columns) ? 1 : 0;
+  // How many spikes the fair rule prefers to the k-th of a list: of that list, and of all.
+  struct Rank {
+    unsigned of_own, of_all;
+  };
+  Rank rankOf(unsigned own, unsigned k) const {
+    const float v = membrane(own, k);
+    Standing found(v);
+    const auto add = [&](unsigned first, unsigned last) {
+      for (unsigned list = first; list < last; ++list) found.add(membranes + list * slots, count(list));
+    };
+    add(own, own + 1);
+    const unsigned of_own = found.above();
+    add(0, own);
+    add(own + 1, lists);
+    const Rank rank = {of_own, found.above()};
+    return found.equal() == 1 ? rank : withTies(rank, own, k);
+  }
+
+ private:
+  Rank withTies(Rank rank, unsigned own, unsigned k_of_own) const {
+    for (unsigned list = 0; list < lists; ++list) {
+      for (unsigned k = 0; k < count(list); ++k) {
+        const bool is_tie = membrane(list, k) == membrane(own, k_of_own);
+        if (!is_tie || hashOf(id(list, k)) >= hashOf(id(own, k_of_own))) continue;
+        ++rank.of_all;
+        rank.of_own += list == own ? 1 : 0;
+      }
     }
-    return preferred;
+    return rank;
   }
-  // The same in the lists [first, last).
-  unsigned numPreferred(unsigned first, unsigned last, float v, unsigned row_of_v) const {
-    unsigned preferred = 0;
-    for (unsigned list = first; list < last; ++list) preferred += numPreferred(list, v, row_of_v);
-    return preferred;
-  }
+  unsigned id(unsigned list, unsigned k) const { return row(list, k) / columns - 1; }
 };
 
 }  // namespace snnjax

@@ -72,15 +72,16 @@ class LifRecurrentStep : public poplar::MultiVertex {
     if (t == 0) return numbers.load(&first[b * neurons + j]);
     auto sum = numbers.fill(0.0f);
     const unsigned* list = &lists[b * parts * stride];
+    const unsigned up = j - neurons;
     for (unsigned part = 0; part < parts; ++part, list += stride) {
-      for (unsigned k = 0; list[k] != kNoRow; ++k) sum += numbers.load(&weights[list[k] + j]);
+      for (unsigned k = 0; list[k] != kNoRow; ++k) sum += numbers.load(&weights[list[k] + up]);
     }
     return sum;
   }
 };
 
 // The spikes of neighbouring blocks of a layer in one sample, listed by workers: each has its share of the neurons. A
-// list is a count, then where the rows of its neurons begin in a tile's weights: the ids times the columns of a block.
+// list is a count, then where the rows of its neurons begin (kNoRow): the ids and one times the columns of a block.
 class ListSpikes : public poplar::MultiVertex {
  public:
   In<float> sent;        // [pairs of neurons of the blocks, 2], of LifRecurrentStep
@@ -95,7 +96,7 @@ class ListSpikes : public poplar::MultiVertex {
     const auto offer = [&](unsigned i) {
       if (!isSent(sent[i])) return;
       membranes[worker * slots + found] = sent[i];
-      list[++found] = (first_id + i) * columns;
+      list[++found] = (first_id + 1 + i) * columns;
     };
     const auto offerPairs = [&](unsigned pair, unsigned count) {
       if (!fired(pair, count)) return;
@@ -139,12 +140,10 @@ class JoinSpikes : public poplar::MultiVertex {
     const unsigned first = from.countOf(0, worker), total = first + from.countOf(worker, numWorkers());
     if (worker == 0) joined_rows[0] = smaller(total, capacity);
     for (unsigned k = 0; k < from.count(worker); ++k) {
-      const float v = from.membrane(worker, k);
-      const unsigned row = from.row(worker, k);
-      const unsigned slot = total <= capacity ? first + k : from.numPreferred(0, numWorkers(), v, row);
+      const unsigned slot = total <= capacity ? first + k : from.rankOf(worker, k).of_all;
       if (slot >= capacity) continue;
-      joined_rows[1 + slot] = row;
-      joined[slot] = v;
+      joined_rows[1 + slot] = from.row(worker, k);
+      joined[slot] = from.membrane(worker, k);
     }
     return true;
   }
@@ -168,14 +167,11 @@ class RankSpikes : public poplar::MultiVertex {
     const Range share = quickShareOf(count, worker);
     if (worker == 0) list[count] = kNoRow;
     for (unsigned k = share.first; k < share.last; ++k) {
-      const float v = all.membrane(own, k);
-      const unsigned row = all.row(own, k);
       if (fits) {
-        list[k] = row;
+        list[k] = all.row(own, k);
       } else {  // the kept ones of a part are its own first ones
-        const unsigned of_own = all.numPreferred(own, v, row);
-        const unsigned of_others = all.numPreferred(0, own, v, row) + all.numPreferred(own + 1, parts, v, row);
-        list[of_own] = of_own + of_others < limit ? row : kNoRow;
+        const SpikeLists::Rank rank = all.rankOf(own, k);
+        list[rank.of_own] = rank.of_all < limit ? all.row(own, k) : kNoRow;
       }
     }
     return true;

@@ -1,6 +1,6 @@
 // lif_network, backward: the gradient of weights gathered by input. Lists become bits, which are turned so that each
-// input has one for each row, and then the rows in which it fires, or their bits where these are shorter: no input
-// needs more. A tile adds up the rows of the currents' gradients in registers.
+// input has one for each row, and then the rows in which it fires, or their bits where there is no room for more rows.
+// A tile adds up the rows of the currents' gradients in registers.
 #include "../fields.hpp"
 #include "../lists/listed_rows.hpp"
 #include "../lists/masks.hpp"
@@ -99,18 +99,18 @@ class TurnMasks : public poplar::MultiVertex {
   Range ownInputs(unsigned worker) const { return quickShareOf(kBits, worker); }
 };
 
-// Of each input, the number of its rows, and the rows, 16 bits each; if these were more than its bits, the bits.
+// Of each input, the number of its rows, and the rows, 16 bits each; if there is no room for these, their bits.
 // Workers share inputs.
 class ListRows : public poplar::MultiVertex {
  public:
-  In<unsigned> turned;    // [inputs, words]
-  Out<unsigned> records;  // [inputs, 1 + words]
-  unsigned inputs, words;
+  In<unsigned> turned;           // [inputs, words]
+  Out<unsigned> records;         // [inputs, 1 + room]
+  unsigned inputs, words, room;  // room: at least that of the bits
 
   bool compute(unsigned worker) {
     for (unsigned input = worker; input < inputs; input += numWorkers()) {
       const unsigned* const bits = &turned[input * words];
-      unsigned* const record = &records[input * (1 + words)];
+      unsigned* const record = &records[input * (1 + room)];
       if (!list(bits, record)) copy(bits, record);
     }
     return true;
@@ -122,7 +122,7 @@ class ListRows : public poplar::MultiVertex {
     unsigned count = 0;
     for (unsigned w = 0; w < words; ++w) {
       for (unsigned mask = bits[w]; mask != 0; ++count) {
-        if (count == 2 * words) return false;
+        if (count == 2 * room) return false;
         rows[count] = static_cast<unsigned short>(kBits * w + takeFirstMark(mask));
       }
     }
@@ -143,14 +143,14 @@ class ListRows : public poplar::MultiVertex {
 // the bits of the first of these, whose rows all tiles of the block then share.
 class GatherGradient : public poplar::MultiVertex {
  public:
-  In<unsigned> records;         // [inputs, 1 + words], of ListRows
+  In<unsigned> records;         // [inputs, 1 + room], of ListRows
   In<float> g_current;          // [rows, neurons]
   InOut<float> g_weights;       // [inputs, neurons]
   Out<unsigned> shared;         // [workers, 1 + kSharedInputs]: how many inputs, and which
   Out<unsigned> shared_bits;    // [words, workers, kSharedInputs]
   poplar::InOut<unsigned> any;  // becomes 1 if any input is shared; workers write nothing else
   poplar::Input<unsigned> level;
-  unsigned inputs, words, rows, neurons;
+  unsigned inputs, words, room, rows, neurons;
   unsigned longest;  // rows of an input that one worker adds up
   bool always_adds;
 
@@ -158,14 +158,14 @@ class GatherGradient : public poplar::MultiVertex {
     const bool adds = always_adds || *level > 0;
     unsigned* const own = &shared[worker * (1 + kSharedInputs)];
     own[0] = 0;
-    const unsigned* record = &records[worker * (1 + words)];
+    const unsigned* record = &records[worker * (1 + room)];
     float* to = &g_weights[worker * neurons];
-    const unsigned next_record = numWorkers() * (1 + words), next = numWorkers() * neurons;
+    const unsigned next_record = numWorkers() * (1 + room), next = numWorkers() * neurons;
     for (unsigned input = worker; input < inputs; input += numWorkers(), record += next_record, to += next) {
       const auto use = [&](unsigned j, auto numbers, auto sum) {
         numbers.store(to + j, adds ? numbers.load(to + j) + sum : sum);
       };
-      if (record[0] <= 2 * words) {
+      if (record[0] <= 2 * room) {
         sumListedRows(from(), reinterpret_cast<const unsigned short*>(record + 1), record[0], Ones{}, use);
       } else if (record[0] <= longest || own[0] == kSharedInputs) {
         sumMarkedRows(from(), Marks{record + 1, 1, 0, rows}, use);

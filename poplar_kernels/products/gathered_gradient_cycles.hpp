@@ -4,6 +4,7 @@
 #include <bit>
 #include <concepts>
 
+#include "../lists/listed_rows.hpp"
 #include "../lists/listed_rows_cycles.hpp"
 #include "../lists/lists.hpp"
 
@@ -22,6 +23,16 @@ class AddShared;
 namespace cycles {
 
 inline Slots bitsOfMask(unsigned mask) { return static_cast<Slots>(std::popcount(mask)); }
+
+inline MarkedRows markedRows(const Marks& marks) {
+  MarkedRows rows;
+  marks.forEachWord([&](unsigned, unsigned mask) {
+    ++rows.words;
+    rows.all += bitsOfMask(mask);
+    rows.in_whole_words += mask == ~0U ? Marks::kBits : 0;
+  });
+  return rows;
+}
 
 }  // namespace cycles
 
@@ -63,10 +74,10 @@ std::uint64_t workerCycles(const std::same_as<TurnMasks> auto& vertex, unsigned 
 // the count 2, a store and a branch for each word.
 std::uint64_t workerCycles(const std::same_as<ListRows> auto& vertex, unsigned worker) {
   using namespace cycles;
-  Slots slots = entry(4, false);
-  const Slots words = vertex.words;
+  Slots slots = entry(5, false);
+  const Slots words = vertex.words, room = vertex.room;
   for (unsigned input = worker; input < vertex.inputs; input += vertex.numWorkers()) {
-    const Slots count = vertex.records[input * (1 + words)], listed = count < 2 * words ? count : 2 * words;
+    const Slots count = vertex.records[input * (1 + room)], listed = count < 2 * room ? count : 2 * room;
     slots += 9 + 5 * words + listed * (kBit + 4 + kShortStore) + (count > listed ? 5 * words : 0);
   }
   return slots;
@@ -79,18 +90,19 @@ std::uint64_t workerCycles(const std::same_as<GatherGradient> auto& vertex, unsi
   using namespace cycles;
   const bool adds = vertex.always_adds || *vertex.level > 0;
   const Slots stores = (adds ? 3 : 1) * numbersOf(vertex.neurons) + 2;
-  Slots slots = entry(13, false) + 4 + 8, shared = 0;
+  Slots slots = entry(14, false) + 4 + 8, shared = 0;
   for (unsigned input = worker; input < vertex.inputs; input += vertex.numWorkers()) {
-    const Slots count = vertex.records[input * (1 + vertex.words)], words = vertex.words;
-    const bool is_shared = count > 2 * words && count > vertex.longest && shared < kSharedInputs;
-    slots += 6 + stores + (count > 2 * words ? 4 : 0);
-    if (count <= 2 * words) {
+    const Slots count = vertex.records[input * (1 + vertex.room)], words = vertex.words, listed = 2 * vertex.room;
+    const bool is_shared = count > listed && count > vertex.longest && shared < kSharedInputs;
+    slots += 6 + stores + (count > listed ? 4 : 0);
+    if (count <= listed) {
       slots += sumListedRows(count, vertex.neurons, 4, false, true);
     } else if (is_shared) {
-      slots += sumMarkedRows(0, 0, vertex.neurons) + 12 + 4 * words;
+      slots += sumMarkedRows({}, vertex.neurons) + 12 + 4 * words;
       ++shared;
     } else {
-      slots += sumMarkedRows(words, count, vertex.neurons);
+      const Marks marks = {&vertex.records[input * (1 + vertex.room) + 1], 1, 0, vertex.rows};
+      slots += sumMarkedRows(markedRows(marks), vertex.neurons);
     }
   }
   return slots;
@@ -105,9 +117,8 @@ std::uint64_t workerCycles(const std::same_as<SumShared> auto& vertex, unsigned 
   for (unsigned tile = 0; tile < vertex.tiles; ++tile, of = of + 1 < vertex.numWorkers() ? of + 1 : 0) {
     slots += 9;
     for (unsigned k = 0; k < vertex.count(tile, of); ++k) {
-      Slots count = 0;
-      vertex.marks(tile, of * kSharedInputs + k).forEach([&](unsigned) { ++count; });
-      slots += 9 + sumMarkedRows(vertex.words, count, vertex.neurons) + numbersOf(vertex.neurons) + 2;
+      slots += 9 + sumMarkedRows(markedRows(vertex.marks(tile, of * kSharedInputs + k)), vertex.neurons) +
+               numbersOf(vertex.neurons) + 2;
     }
   }
   return slots;

@@ -105,33 +105,11 @@ class RowsGradient : public poplar::MultiVertex {
     for (unsigned row = 0; row < rows; ++row) {
       const List<Id> list = {&lists[row * stride], capacity};
       const Range own = list.spikesOfWorker(worker);
-      if (own.first < own.last) add(list.ids(), own, row);
+      if (own.first >= own.last) continue;
+      addToListedRows(ListedRows<float>{&g_weights[0], num_inputs, neurons}, list.ids(), own,
+                      valuesOf<valued>(*this, row), &g_current[row * neurons]);
     }
     return true;
-  }
-
- private:
-  void add(const Id* ids, Range entries, unsigned row) {
-    const ListedRows<float> matrix = {&g_weights[0], num_inputs, neurons};
-    const float* const vector = &g_current[row * neurons];
-    const auto values_of_row = valuesOf<valued>(*this, row);
-#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
-    const auto addPairs = [&]<unsigned kPairs>(unsigned column) {
-      addBlock<float2, kPairs>(matrix, ids, entries, values_of_row, vector, column);
-    };
-    unsigned j = 0;
-    for (; j + 12 <= neurons; j += 12) addPairs.template operator()<6>(j);
-    switch (neurons - j) {
-      case 10: return addPairs.template operator()<5>(j);
-      case 8: return addPairs.template operator()<4>(j);
-      case 6: return addPairs.template operator()<3>(j);
-      case 4: return addPairs.template operator()<2>(j);
-      case 2: return addPairs.template operator()<1>(j);
-      default: return;
-    }
-#else
-    for (unsigned j = 0; j < neurons; ++j) addBlock<float, 1>(matrix, ids, entries, values_of_row, vector, j);
-#endif
   }
 };
 

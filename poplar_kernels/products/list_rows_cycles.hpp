@@ -26,7 +26,7 @@ constexpr Slots kZeroEntry = 5;
 // Sums of `used` entries beside `zeros` entries of value 0, and a store for each number or pair.
 constexpr Slots currentRow(Slots used, Slots zeros, unsigned neurons, unsigned width, bool valued) {
   return kCurrentRow + (valued ? kCurrentValues : 0) + sumListedRows(used, neurons, width, valued, true) +
-         zeros * kZeroEntry * blocksOf(neurons).count() + numbersOf(neurons);
+         zeros * kZeroEntry * blocksOf(neurons, valued).count() + numbersOf(neurons);
 }
 
 // Of a row's entries, those that contribute.
@@ -50,12 +50,6 @@ constexpr Slots kShareOfRow = 6;
 // RowsGradient: a row: pointers to its record, gradients and values, where its own entries begin and end 4, their test
 // 2, the loop.
 constexpr Slots gradientRow(bool valued) { return 2 + (valued ? 1 : 0) + 4 + 2 + 1; }
-// Blocks of up to six pairs, each of which goes through the entries: pointers to these and to the columns, their
-// number.
-constexpr Slots addToPairs(Slots pairs, Slots entries, bool is_narrow, bool valued) {
-  const auto block = [&](Slots own) { return 4 + own + entries * addOfId(own, is_narrow, valued); };
-  return pairs / 6 * block(6) + (pairs % 6 > 0 ? block(pairs % 6) : 0);
-}
 
 }  // namespace cycles
 
@@ -104,9 +98,7 @@ std::uint64_t workerCycles(const RowsGradient<Id, valued>& vertex, unsigned work
     const List<Id> list = {&vertex.lists[row * vertex.stride], vertex.capacity};
     const Range found = list.spikesOfWorker(worker);
     slots += gradientRow(valued);
-    if (found.first < found.last) {
-      slots += addToPairs(vertex.neurons / 2, found.last - found.first, vertex.neurons == 2, valued);
-    }
+    if (found.first < found.last) slots += addToListedRows(found.last - found.first, vertex.neurons, valued);
   }
   return slots;
 }

@@ -14,7 +14,7 @@ constexpr Slots kSkipped = 5;
 constexpr Slots matmulStore(unsigned bytes) { return 1 + store(bytes); }
 
 constexpr Slots matmulRow(Slots used, Slots skipped, unsigned outputs, unsigned width, Slots each_store) {
-  return kMatmulRow + sumListedRows(used, outputs, width, true) + skipped * kSkipped * blocksOf(outputs).count() +
+  return kMatmulRow + sumListedRows(used, outputs, width, true) + skipped * kSkipped * blocksOf(outputs, true).count() +
          numbersOf(outputs) * each_store;
 }
 

@@ -110,21 +110,20 @@ def _of_layer(sizes: Sizes, layer: Layer) -> Terms:
 
 
 # Cycles for each term. Lists take as long with weights of float16; of the dense form cells of 16 samples were fitted.
-# What a run takes in any case was measured with 8 steps of 96 neurons, the rest with 32 steps. Rows fit best at 1.63
-# and neurons at 29.2; these leave no cell of the grid in a form that is over 1 % slower than the other.
+# What a run takes in any case was measured with 8 steps of 96 neurons, the rest with 32 steps.
 _LISTS = Terms(
+    network=223,
     runs=21000,
-    neurons=35.0,
-    weights=0.0216,
-    products=0.295,
-    rows=1.75,
-    lists=216,
-    listed=10.7,
-    loops=5030,
-    loop_neurons=107,
-    loop_columns=1210,
-    loop_rows=3.9,
-    loop_lists=33.4,
+    neurons=35.2,
+    products=0.201,
+    rows=1.11,
+    lists=203,
+    listed=11.5,
+    loops=4900,
+    loop_neurons=146,
+    loop_columns=1460,
+    loop_rows=2.94,
+    loop_lists=28.2,
 )
 _DENSE = Terms(
     network=628,

@@ -33,12 +33,6 @@ from snnjax.ops.spike_sparse_matmul import synaptic_cotangents, synaptic_product
 Cap = Callable[[Array, Array, Array, int], tuple[Array, Array]]
 
 
-def uncapped(v: Array, spikes: Array, near: Array, capacity: int) -> tuple[Array, Array]:
-    """The masks as they are, where it is seen later whether a row is longer than `capacity`."""
-    del v, capacity
-    return spikes, near
-
-
 class LayerRun(NamedTuple):
     """The run of a layer over all time steps; arrays are ``[time, batch, neurons]``."""
 
@@ -127,6 +121,14 @@ class Neurons(NamedTuple):
             spikes, near = spikes & inside, near & inside
         spikes, near = cap(rows, spikes, near, capacity)
         return (spikes | near).reshape(v.shape)
+
+    def above(self, run: LayerRun, valid: Array | None) -> Array | None:
+        """The mask of the neurons that are listed where there is room for all; None without capacity."""
+        if self.switches.capacity is None:
+            return None
+        v, threshold, second = self._compared(run)
+        above = v > jnp.fmin(threshold, second)
+        return above if valid is None else above & valid[..., None]
 
     def listed_by_kernels(self, run: LayerRun, valid: Array | None) -> Array | None:
         """The same by the platform's kernels of `select_spikes`."""
@@ -397,7 +399,7 @@ def layer_forward(
     usual = functools.partial(over_time, neurons.scan)
     if recurrent is not None and neurons.loops.hopes:
         last, run = usual(_UNLISTED)
-        ran = last, run._replace(listed=neurons.listed(run, valid, uncapped))
+        ran = last, run._replace(listed=neurons.above(run, valid))
         # A loop of single steps is hardly ever of use, and compiles faster.
         last, run = _unless_full(
             neurons, ran, lambda: over_time(time_scan, _BY_KERNELS), lambda ran: ran[1].listed
@@ -422,7 +424,7 @@ def _listed_at_once(neurons: Neurons, run: LayerRun, valid: Array | None) -> Arr
     """The mask of the neurons in the capped lists of all steps; None without capacity."""
     if not neurons.loops.hopes:
         return neurons.listed(run, valid)
-    above = neurons.listed(run, valid, uncapped)
+    above = neurons.above(run, valid)
     return _unless_full(neurons, above, lambda: neurons.listed_by_kernels(run, valid), lambda mask: mask)
 
 

@@ -39,21 +39,25 @@ bool gathers(const Work& work, const Product& product, Choice choice) {
   return (&product == &work.input ? work.gathers : work.gathers_own) && choice.groups > 1;
 }
 
+// Blocks of columns, whose sums stay in registers.
+double blocksOf(double pairs, bool valued) { return std::ceil(pairs / pairsAtOnce(valued)); }
+
 // The same gathered by input: bits of all lists at their homes, turned and listed on all tiles, before; each tile hears
 // the gradients of the currents of all groups, and the rows of its inputs.
 Load gatheredOf(const Work& work, const Product& product, Choice choice) {
   const double rows = double{1} * work.batch * work.steps(), words = std::ceil(rows / work.blocks / 32);
   const double inputs = std::ceil(product.inputs / choice.groups), of_worker = std::ceil(inputs / kWorkers);
-  const double pairs = choice.columns / 2.0, blocks = std::ceil(pairs / 4);
+  const double record = wordsOfRecord(work.batch * work.block_steps, product.inputs, product.listed);
+  const double pairs = choice.columns / 2.0, blocks = blocksOf(pairs, false);
   const double listed = rows * product.listed / product.inputs;
   const double turned = std::ceil(product.inputs / 32 * words / work.tiles),
                owned = std::ceil(product.inputs / kWorkers / work.tiles);
   Load load;
-  load.slots = of_worker * (work.blocks * (10 + 5 * blocks + 2 * pairs) + listed * (4 * blocks + pairs));
+  load.slots = of_worker * (work.blocks * (10 + 5 * blocks + 2 * pairs) + listed * (2.5 * blocks + pairs));
   load.slots += inputs * pairs / kWorkers * 1.25;
   load.slots += work.blocks * (120 * static_cast<double>(work.home_rows) + turned * 220 + owned * (10 + 5 * words)) +
                 owned * listed * 12;
-  load.bytes += rows * choice.columns * kWord + work.blocks * inputs * (1.5 + words) * kWord;
+  load.bytes += rows * choice.columns * kWord + work.blocks * inputs * (1.5 + record) * kWord;
   return load;
 }
 
@@ -62,7 +66,7 @@ Load gatheredOf(const Work& work, const Product& product, Choice choice) {
 Load gradientOf(const Work& work, const Product& product, Choice choice) {
   constexpr double kBusiest = 1.15;
   const double matrix = (product.inputs + 1) * choice.columns, rows = rowsOf(work, choice);
-  const double pairs = choice.columns / 2.0, blocks = std::ceil(pairs / 6);
+  const double pairs = choice.columns / 2.0, blocks = blocksOf(pairs, product.valued);
   Load load;
   if (gathers(work, product, choice)) return gatheredOf(work, product, choice);
   load.slots += rows * (9 + 4 * blocks + pairs + kBusiest * product.listed / kWorkers * (5 * blocks + 2 * pairs));
@@ -85,8 +89,8 @@ double weightBytes(const Work& work, Choice choice) {
 // Of all steps: the currents of the inputs, whose rows are summed in so many parts. Pairs of tiles receive the weights
 // together where none has them before and none is left over.
 Load currentsOf(const Work& work, Choice choice, unsigned parts) {
-  const double pairs = choice.columns / 2.0, blocks = std::ceil(pairs / 4);
-  const double entry = pairs + (work.input.valued ? 7 : 3.5) * blocks;
+  const double pairs = choice.columns / 2.0, blocks = blocksOf(pairs, work.input.valued);
+  const double entry = pairs + (work.input.valued ? 6 : 2.5) * blocks;
   const double rows = parts == 1 ? rowsOfWorker(work, choice) : std::ceil(rowsOf(work, choice) / parts / kWorkers);
   return {rows * (20 + 5 * blocks + work.input.listed * entry),
           listBytes(work, choice) / parts +
@@ -107,7 +111,8 @@ double inputOf(const Work& work, Choice choice) {
   cycles += choice.gradient_on_unit ? work.units[choice.share].gradient.cycles + moved
                                     : gradientOf(work, product, choice).cycles() + lists / kExchangeBytes;
   if (!product.sends_gradient) return cycles;
-  return cycles + Load{rows_of_worker * (30 + product.listed * (9 + 3 * pairs)), bytes}.cycles();
+  return cycles +
+         Load{rows_of_worker * (30 + product.listed * (6 + blocksOf(pairs, false) + 2 * pairs)), bytes}.cycles();
 }
 
 // What comes from a user's arrays and goes back, row by row: a readout's weights, its output and their gradients; and
@@ -171,7 +176,7 @@ double stepOf(const Work& work, const Product& product, Choice choice) {
   const double pairs = choice.columns / 2.0;
   const double numbers = std::ceil(samples * pairs / kWorkers), each = samples * product.listed / kWorkers;
   const PartsPlan parts = planParts(blocks, choice.columns, static_cast<unsigned>(product.capacity), samples);
-  Load load = {5 * kFields + numbers * (60 + 6 * parts.count + 4 * product.listed), 0};
+  Load load = {5 * kFields + numbers * (60 + 5 * parts.count + 3 * product.listed), 0};
   load.bytes += double{1} * samples * parts.count * (1 + parts.slots) * kWord;
   double cycles = 3 * kExchange + 4 * kSet + parts.cycles;
   if (work.learns) {
@@ -201,8 +206,11 @@ Bytes bytesOf(const Work& work, const Product& product, Choice choice, bool in_l
     constexpr double kSharedCode = 100;
     bytes.kept +=
         kSharedOfTile * kWord * (own_rows / 32 + choice.groups * choice.columns) + kSharedCode * choice.groups;
-    bytes.buffer = std::max(
-        bytes.buffer, own_rows * choice.columns * kWord + product.inputs / choice.groups * (1 + own_rows / 32) * kWord);
+    bytes.buffer =
+        std::max(bytes.buffer,
+                 own_rows * choice.columns * kWord +
+                     product.inputs / choice.groups *
+                         (1 + wordsOfRecord(work.batch * work.block_steps, product.inputs, product.listed)) * kWord);
   } else if (choice.groups > 1 && work.learns && !choice.gradient_on_unit) {
     bytes.kept += matrix * kWord;
     bytes.buffer = std::max(bytes.buffer, matrix * kWord);  // a part of it from each group
@@ -328,10 +336,12 @@ Bytes bytesOf(const Work& work, Choice choice) {
 PartsPlan planParts(unsigned blocks, unsigned columns, unsigned capacity, unsigned samples) {
   // Cycles; slots of a pair that is searched, with those of the spikes that it may have; cycles of a part.
   constexpr double kMessage = 3, kPair = 6, kPart = 36;
+  constexpr unsigned kFewest = 8;  // slots: a part whose own list overflows ranks twice
   PartsPlan best;
   best.cycles = std::numeric_limits<double>::infinity();
   for (unsigned of_part = blocks; of_part > 0; --of_part) {
-    const unsigned count = ceilDivide(blocks, of_part), slots = (std::min(capacity, of_part * columns) + 1) / 2 * 2;
+    const unsigned count = ceilDivide(blocks, of_part),
+                   slots = (std::min(std::max(capacity, kFewest), of_part * columns) + 1) / 2 * 2;
     if (count > 1 && count * samples > blocks) break;  // tiles of their own
     const double heard = of_part * (columns + kMessage) + of_part * columns / 2.0 * kPair;
     const double ranked = std::ceil(double{1} * capacity / count / kWorkers) * kWorkers * (10 + 3.5 * capacity);

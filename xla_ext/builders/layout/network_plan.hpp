@@ -2,6 +2,7 @@
 // and how many steps run at once. Pure arithmetic; README.md explains it.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -138,6 +139,14 @@ struct NetworkPlan {
   // How often neurons fired: without a loop over the steps only for who reads it.
   bool keepsCounts(std::size_t layer) const { return options.counts || layers[layer].recurrent; }
 };
+
+// Words for the rows of a block in which an input fires, where so many are listed in each row: their numbers, if there
+// are hardly more than usual, or a bit for each row.
+constexpr unsigned wordsOfRows(unsigned rows) { return ceilDivide(rows, 32); }
+constexpr unsigned wordsOfRecord(unsigned rows, double inputs, double listed) {
+  const auto usual = static_cast<unsigned>(rows * listed / inputs);
+  return std::clamp(ceilDivide(usual + usual / 4, 2), wordsOfRows(rows), 2 * wordsOfRows(rows));
+}
 
 NetworkPlan planNetwork(const NetworkOptions& options, unsigned num_tiles, std::size_t bytes_per_tile);
 

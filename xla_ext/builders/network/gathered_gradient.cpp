@@ -23,7 +23,8 @@ class GatheredGradient {
         l_(l),
         own_(own),
         rows_(plan.blockRows()),
-        words_(ceilDivide(rows_, kBits)),
+        words_(wordsOfRows(rows_)),
+        room_(wordsOfRecord(rows_, plan.lists[listNumber()].num_neurons, plan.lists[listNumber()].listed)),
         level_(graph, plan.num_tiles, 0, name("level")) {}
 
   // Lists of layers name nobody twice; a user's events may, and are gone through again then.
@@ -134,7 +135,7 @@ class GatheredGradient {
     }
   }
 
-  // By input, the rows in which it fires: [inputs, 1 + words], one for each worker of a tile: fewer messages. A narrow
+  // By input, the rows in which it fires: [inputs, 1 + room], one for each worker of a tile: fewer messages. A narrow
   // readout's neurons and those that it reads are at work then; the tiles from its own on take a few rounds meanwhile.
   void addRecords() {
     constexpr unsigned kRounds = 3;
@@ -143,11 +144,11 @@ class GatheredGradient {
                    first = shares <= few * kRounds ? apart : 0;
     std::vector<Home> homes = spreadRows(inputs(), std::min(plan_.num_tiles - first, shares));
     for (Home& home : homes) home.tile += first;
-    records_ = addAtHomes(graph_, UNSIGNED_INT, homes, 1 + words_, name("rows_of_inputs"));
+    records_ = addAtHomes(graph_, UNSIGNED_INT, homes, 1 + room_, name("rows_of_inputs"));
     for (const Home& home : homes) {
       addOfLists(kRows, "snnjax::ListRows", home.tile,
                  {{"turned", rowsOf(turned_, home)}, {"records", rowsOf(records_, home)}},
-                 {{"inputs", home.rows}, {"words", words_}});
+                 {{"inputs", home.rows}, {"words", words_}, {"room", room_}});
     }
     if (!repeats()) return;
     any_ = graph_.addVariable(poplar::BOOL, {}, name("any"));
@@ -176,6 +177,7 @@ class GatheredGradient {
                  {"level", level_.at(at.tile())}},
                 {{"inputs", static_cast<unsigned>(last - first)},
                  {"words", words_},
+                 {"room", room_},
                  {"rows", rows_},
                  {"neurons", static_cast<unsigned>(columns)},
                  {"longest", longest()},
@@ -245,8 +247,8 @@ class GatheredGradient {
   Graph& graph_;
   const NetworkPlan& plan_;
   std::size_t l_;
-  bool own_;               // the weights of own spikes of the step before
-  unsigned rows_, words_;  // rows of a block of all samples, words of bits for them
+  bool own_;                      // the weights of own spikes of the step before
+  unsigned rows_, words_, room_;  // rows of a block of all samples, words of bits for them, words of a record
   Counter level_;
   Tensor masks_, turned_, records_, more_, any_;
   Tensor any_shared_, shared_, shared_bits_;  // [blocks, groups, ...]

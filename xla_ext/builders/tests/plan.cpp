@@ -88,8 +88,8 @@ void testUnit() {
     return plan.layers[0].currents_on_unit && plan.layers[0].gradient_on_unit;
   };
   CHECK(!onUnit(12, false));
-  CHECK(onUnit(400, false));
-  CHECK(!onUnit(400, true));
+  CHECK(onUnit(1000, false));
+  CHECK(!onUnit(1000, true));
 }
 
 // The spikes that the state of a recurrent layer carries have a home for each sample.

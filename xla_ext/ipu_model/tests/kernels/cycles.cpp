@@ -32,11 +32,16 @@ static_assert(listedRow(700, 16, 2) == 9 + 3 * 4 + (4 + 16 * 3 + 5 * 7) + 350 * 
 static_assert(lastGradient(snnjax::Boxcar) == 5 + 2 + 1 + 3 + 1 + 7 + 3);
 static_assert(sumListedRows(14, 2, 4, false) == 7 + 7 * 7 && sumListedRows(15, 2, 4, false) == 7 + 7 * 7 + 4);
 static_assert(sumListedRows(15, 2, 4, false, true) == 7 + 7 * 5 + 3);  // rows that a codelet made: no min
-static_assert(sumListedRows(10, 22, 4, false) == 2 * (7 + 5 * 15) + (7 + 5 * 13));
-static_assert(sumListedRows(10, 3, 4, false) == 3 * (7 + 5 * 9));  // odd: number by number
+static_assert(sumListedRows(10, 22, 4, false) == (7 + 5 * 19) + (7 + 5 * 17));
+static_assert(sumListedRows(10, 22, 4, true) == 2 * (5 + 10 * 11) + (5 + 10 * 10));  // with values four pairs at once
+static_assert(sumListedRows(10, 3, 4, false) == 3 * (7 + 5 * 9));                    // odd: number by number
 static_assert(dotListedRows(14, 2, 4) == 6 + 1 + 7 * 11);  // of two: ldz16, min, ld64, store each, branch; two wait
 static_assert(dotListedRows(15, 6, 4) == 6 + 3 + 7 * (2 * 7 + 1 + 2) + (2 + 1 + 5 + 4));
-static_assert(dotListedRows(14, 10, 4) == 5 + 14 * (9 + 5 * 3));
+// Two rows of eight pairs: two products and two sums for each pair but the first, in blocks of six and one.
+static_assert(dotListedRows(15, 16, 4) == 5 + 7 * (8 + 4 + 4 + (2 + 24) + (2 + 4)) + (5 + 3 + 3 + (2 + 13) + (2 + 3)));
+static_assert(dotListedRows(2, 10, 2) == 5 + (8 + (4 + 2) + 4 + (2 + 24)));  // halves are widened
+// Marked rows, some in a word that has no others, where only the pairs, a pointer and the branch are left.
+static_assert(sumMarkedRows({2, 40, 32}, 12) == 8 + 2 * 10 + 8 * 13 + 32 * 8);
 // ldz16, compare, branch, ld64, add, st64, branch
 static_assert(addToListedRows(14, 2, false) == 6 + 14 * 6);
 static_assert(addToListedRows(14, 2, true) == 6 + 14 * 8);   // besides: the value's load and the product

@@ -37,7 +37,7 @@ int main() {
   using namespace snnjax;
   const unsigned above = operationsOf<4>([](const float* v, unsigned count) { numAbove(v, count, true, 3.0f); }),
                  beyond = operationsOf<4>([](const float* v, unsigned count) { nextBeyond<true>(v, count, 3.0f); }),
-                 standing = operationsOf([](const float* v, unsigned count) { standingOf(v, count, 3.0f); }),
+                 standing = operationsOf([](const float* v, unsigned count) { Standing(3.0f).add(v, count); }),
                  any = operationsOf([](const float* v, unsigned count) {
                    using Of = Numbers<counting::Float2>;
                    for (unsigned k = 0; k < count; k += 2) anyAbove(Of::load(v + k), Of::fill(3.0f));

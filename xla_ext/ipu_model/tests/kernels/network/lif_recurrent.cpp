@@ -60,11 +60,11 @@ void testForward(const ipu_model::CodeletLibrary& library, const Problem& p) {
     for (unsigned b = 0; b < kBatch; ++b) {  // the first row of a sample is in its first part
       unsigned* to = &lists[b * 2 * (2 + kCapacity)];
       for (unsigned k = 0; k < read.counts[b * kSteps + t]; ++k) {
-        to[k == 0 ? 0 : 2 + kCapacity + k - 1] = read.rows[(b * kSteps + t) * kCapacity + k] * p.n;
+        to[k == 0 ? 0 : 2 + kCapacity + k - 1] = (1 + read.rows[(b * kSteps + t) * kCapacity + k]) * p.n;
       }
       const unsigned count = read.counts[b * kSteps + t];
-      to[count > 0 ? 1 : 0] = ~0U;
-      to[2 + kCapacity + (count > 0 ? count - 1 : 0)] = ~0U;
+      to[count > 0 ? 1 : 0] = 0;
+      to[2 + kCapacity + (count > 0 ? count - 1 : 0)] = 0;
     }
     vertex.edge("lists", lists).edge("iteration", std::vector<unsigned>{t}).run(t % 2 == 0);
     const auto now = vertex.get<float>("counts"), v = vertex.get<float>("offered"), sent = vertex.get<float>("sent");
@@ -197,8 +197,8 @@ void testLists(const ipu_model::CodeletLibrary& library, unsigned columns, unsig
     rank.state("parts", kParts).state("own", part).state("slots", slots).state("limit", capacity);
     rank.state("columns", columns).run(true);
     for (const unsigned row : rank.get<unsigned>("list")) {
-      if (row == ~0U) break;
-      kept.push_back(row / columns);
+      if (row == 0) break;
+      kept.push_back(row / columns - 1);
     }
   }
   std::ranges::sort(ids, [&](unsigned a, unsigned b) {

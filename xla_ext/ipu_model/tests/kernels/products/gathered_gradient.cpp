@@ -13,19 +13,19 @@ using snnjax::kSharedInputs, snnjax::kSharedOfTile, snnjax::kShares;
 constexpr unsigned kRows = 45, kInputs = 40, kCapacity = 9, kStride = 20;
 // Rows that a worker adds up alone, and of the first group.
 constexpr unsigned kLongest = 9, kOfGroup = 37;
-constexpr unsigned kWords = (kInputs + 31) / 32, kRowWords = (kRows + 31) / 32;
+constexpr unsigned kWords = (kInputs + 31) / 32, kRowWords = (kRows + 31) / 32, kRoom = kRowWords + 1;
 
 struct Lists {
   std::vector<unsigned short> records;
   std::map<std::pair<unsigned, unsigned>, unsigned> times;  // how often a row lists an input
 };
 
-// Spikes of a few inputs, some of them again and again, one of most rows; gradient-only ids behind them.
+// Spikes of a few inputs, some of them again and again, one of all rows; gradient-only ids behind them.
 Lists drawnLists(Draw& draw) {
   Lists lists = {std::vector<unsigned short>(kRows * kStride, kInputs), {}};
   for (unsigned row = 0; row < kRows; ++row) {
     unsigned short* const record = &lists.records[row * kStride];
-    const unsigned spikes = draw.below(kCapacity);
+    const unsigned spikes = 1 + draw.below(kCapacity);
     record[0] = static_cast<unsigned short>(spikes);
     record[1] = static_cast<unsigned short>(kCapacity);
     for (unsigned k = 0; k < kCapacity; ++k) record[kHeader + k] = static_cast<unsigned short>(draw.below(kInputs));
@@ -75,7 +75,11 @@ std::vector<float> gathered(const ipu_model::CodeletLibrary& library, const std:
   gather.edge("shared_bits", std::vector<unsigned>(kRowWords * kSharedOfTile, 9U))
       .edge("any", std::vector<unsigned>{0});
   gather.edge("level", std::vector<unsigned>{level}).state("inputs", kInputs).state("words", kRowWords);
-  gather.state("rows", kRows).state("neurons", n).state("longest", kLongest).state("always_adds", false);
+  gather.state("room", kRoom)
+      .state("rows", kRows)
+      .state("neurons", n)
+      .state("longest", kLongest)
+      .state("always_adds", false);
   gather.run(n % 4 == 0);
   const auto shared = gather.get<unsigned>("shared");
   unsigned count = 0;
@@ -120,8 +124,8 @@ void testGradient(const ipu_model::CodeletLibrary& library, unsigned n) {
       CHECK_EQUAL(is_marked, found != lists.times.end() && found->second > level);
     }
     Alone rows(library, "snnjax::ListRows");
-    rows.edge("turned", turned).edge("records", std::vector<unsigned>(kInputs * (1 + kRowWords), 3U));
-    rows.state("inputs", kInputs).state("words", kRowWords).run();
+    rows.edge("turned", turned).edge("records", std::vector<unsigned>(kInputs * (1 + kRoom), 3U));
+    rows.state("inputs", kInputs).state("words", kRowWords).state("room", kRoom).run();
     g_weights = gathered(library, rows.get<unsigned>("records"), g, g_weights, level);
   }
   CHECK(g_weights == expected);  // eighths: sums are exact in any order
