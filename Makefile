@@ -151,7 +151,7 @@ soak: .venv/ready $(LIBRARY)  ## random checks of values and gradients, to run o
 
 .PHONY: ipu-programs
 ipu-programs: .venv/ready $(LIBRARY)  ## compare 10,000 random programs on the modelled IPU with the CPU (PROGRAMS="--first-seed 10000")
-	$(BIN)/python -m tests.ipu.device.random_programs $(PROGRAMS)
+	$(BIN)/python -m tests.ipu.random_programs.search $(PROGRAMS)
 
 .PHONY: ipu-conformance
 ipu-conformance: .venv/ready $(LIBRARY)  ## JAX's own tests on the modelled IPU (JAX=../jax CONFORMANCE="--cases 30 --only lax_test")

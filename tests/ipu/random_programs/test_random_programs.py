@@ -5,16 +5,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tests.ipu.device import networks, programs, random_programs
-from tests.ipu.device.program_operations import OPERATIONS, Type, drawn_numbers, tidy
-from tests.ipu.device.programs import STRUCTURES, Block, Program, Statement, drawn_program
+from tests.ipu.random_programs import networks, programs, search
+from tests.ipu.random_programs.operations import OPERATIONS, Type, drawn_numbers, tidy
+from tests.ipu.random_programs.programs import STRUCTURES, Block, Program, Statement, drawn_program
 
 PROGRAMS = 24
 
 
 @pytest.mark.parametrize("seed", range(PROGRAMS))
 def test_program_gives_what_the_cpu_gives(ipus, seed):
-    random_programs.check_program(seed, ipus[0])
+    search.check_program(seed, ipus[0])
 
 
 def test_network_gives_what_the_cpu_gives(ipus, monkeypatch):
@@ -30,7 +30,7 @@ def test_network_gives_what_the_cpu_gives(ipus, monkeypatch):
         return function
 
     monkeypatch.setattr(networks, "runner", wrong_runner)
-    assert "Not equal to tolerance" in random_programs.outcome("networks", 3, ipus[0])
+    assert "Not equal to tolerance" in search.outcome("networks", 3, ipus[0])
 
 
 def kinds_in(block: Block) -> set[str]:
@@ -61,8 +61,8 @@ def test_misses_are_named(ipus, monkeypatch):
     monkeypatch.setattr(programs, "OPERATIONS", OPERATIONS | {"negative": counting(traced)})
     block = Block((Statement("negative", (0,), 0),), (1,))
     program = Program((Type("float32", (3,)),), block, (), 1, (None,))
-    monkeypatch.setattr(random_programs, "drawn_program", lambda _: program)
-    assert "round 0, result 0" in random_programs.outcome("programs", 5, ipus[0])
+    monkeypatch.setattr(search, "drawn_program", lambda _: program)
+    assert "round 0, result 0" in search.outcome("programs", 5, ipus[0])
 
 
 def counting(traced: list[int]):

@@ -1,4 +1,4 @@
-"""Random programs on the modelled IPU beside the CPU: `python -m tests.ipu.device.random_programs --programs 10000`.
+"""Random programs on the modelled IPU beside the CPU: `python -m tests.ipu.random_programs.search --programs 10000`.
 
 Every result must be the CPU's, bit for bit, or, with ``--kind networks``, that of `lif_network` on the CPU. A program
 that differs, or that one of the two refuses, is reported with the command that repeats it.
@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from tests.ipu.device.networks import check_network
-from tests.ipu.device.programs import Program, arguments_of, drawn_program, function_of
+from tests.ipu.random_programs.networks import check_network
+from tests.ipu.random_programs.programs import Program, arguments_of, drawn_program, function_of
 
 SHARE = 100  # programs of one process, in which compiled programs stay
 
@@ -108,7 +108,7 @@ def check_all(kind: str, seeds: range, tiles: int, workers: int) -> list[Miss]:
             missed += found
             for miss in found:
                 options = f"--kind {kind} --tiles {tiles} --programs 1 --first-seed {miss.seed}"
-                sys.stdout.write(f"python -m tests.ipu.device.random_programs {options}: {miss.why}\n")
+                sys.stdout.write(f"python -m tests.ipu.random_programs.search {options}: {miss.why}\n")
             checked = min(done * SHARE, len(seeds))
             sys.stdout.write(f"{checked:,} {kind}, {len(missed)} misses\n")
             sys.stdout.flush()
@@ -116,7 +116,7 @@ def check_all(kind: str, seeds: range, tiles: int, workers: int) -> list[Miss]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m tests.ipu.device.random_programs")
+    parser = argparse.ArgumentParser(prog="python -m tests.ipu.random_programs.search")
     parser.add_argument("--kind", choices=("programs", "networks"), default="programs")
     parser.add_argument("--programs", type=int, default=10_000)
     parser.add_argument("--first-seed", type=int, default=0, help="another number gives other programs")

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from tests.ipu.device.program_operations import OPERATIONS, Type, anything, drawn_numbers, result_type
+from tests.ipu.random_programs.operations import OPERATIONS, Type, anything, drawn_numbers, result_type
 
 MOST_ELEMENTS = 400  # of a value
 DEPTH = 3  # of nested blocks
