@@ -1,5 +1,7 @@
 // lif_network, recurrent layers, forward: a step of the neurons of a tile, and the lists of what they fire, which the
 // next step reads.
+#include "lif_recurrent_cycles.hpp"
+
 #include "../fields.hpp"
 #include "../lists/listed_rows.hpp"
 #include "../lists/spike_lists.hpp"
@@ -179,6 +181,51 @@ class RankSpikes : public poplar::MultiVertex {
 
   SpikeLists lists() const { return {&rows[0], &membranes[0], parts, slots, columns}; }
 };
+
+template <class W, bool has_second>
+std::uint64_t workerCycles(const LifRecurrentStep<W, has_second>& vertex, unsigned worker) {
+  using namespace cycles;
+  if (*vertex.iteration >= vertex.num_steps) return kIdle;
+  const unsigned t = *vertex.block * vertex.num_steps + *vertex.iteration;
+  Slots number = kRecurrentNumber, inside = kAdvanceOnce;
+  if constexpr (has_second) {
+    number += kRunSecond;
+    inside += advanceSecond(vertex.raises);
+  }
+  return entry(has_second ? 30 : 26, false) + ownNumbers(vertex, worker, [&](unsigned b) -> Slots {
+           if (t >= vertex.lengths[b]) return number + kFrozenStep + (has_second ? kFreezeSecond : 0);
+           return number + inside + (t == 0 ? 0 : vertex.parts * kSummedPart + vertex.listed(b) * kSummedRow);
+         });
+}
+
+std::uint64_t workerCycles(const ListSpikes& vertex, unsigned worker) {
+  using namespace cycles;
+  const Range own = quickShareOf(vertex.pairs, worker);
+  Slots slots = entry(7, false) + 10;
+  for (unsigned pair = own.first; pair < own.last; pair += 2) {
+    const unsigned count = smaller(own.last - pair, 2);
+    slots += count == 2 ? kFiredPairs : kFiredPair;
+    if (!vertex.fired(pair, count)) continue;
+    slots += count * kOfferedPair;
+    for (unsigned i = 2 * pair; i < 2 * (pair + count); ++i) slots += isSent(vertex.sent[i]) ? kListedSpike : 0;
+  }
+  return slots;
+}
+
+std::uint64_t workerCycles(const JoinSpikes& vertex, unsigned worker) {
+  using namespace cycles;
+  const SpikeLists lists = vertex.lists();
+  const Slots each = lists.countOf(0, lists.lists) <= vertex.capacity ? kCopiedSpike : kCopiedSpike + rank(lists);
+  return entry(7, false) + lists.lists * kCountOfList + 8 + lists.count(worker) * each;
+}
+
+std::uint64_t workerCycles(const RankSpikes& vertex, unsigned worker) {
+  using namespace cycles;
+  const SpikeLists lists = vertex.lists();
+  const Range own = quickShareOf(lists.count(vertex.own), worker);
+  const Slots each = lists.countOf(0, lists.lists) <= vertex.limit ? kCopiedSpike : kCopiedSpike + rank(lists);
+  return entry(8, false) + lists.lists * kCountOfList + 8 + (own.last - own.first) * each;
+}
 
 template class LifRecurrentStep<float, false>;
 template class LifRecurrentStep<float, true>;

@@ -1,22 +1,12 @@
 // What the codelets of lif_recurrent.cpp cost a worker: its numbers with the spikes that are really listed.
 #pragma once
 
-#include <concepts>
-
 #include "../lists/listed_rows_cycles.hpp"
 #include "../lists/spike_lists.hpp"
 #include "lif_scan_cycles.hpp"
 #include "neuron_rows.hpp"
 
-namespace snnjax {
-
-template <class W, bool has_second>
-class LifRecurrentStep;
-class ListSpikes;
-class JoinSpikes;
-class RankSpikes;
-
-namespace cycles {
+namespace snnjax::cycles {
 
 // A number in a step: its run, the sum with the current, the choice of the first step 2; what is sent: two comparisons
 // and three masks 5, its store and pointer 2.
@@ -44,51 +34,4 @@ inline Slots rank(const SpikeLists& lists) {
   return slots;
 }
 
-}  // namespace cycles
-
-template <class W, bool has_second>
-std::uint64_t workerCycles(const LifRecurrentStep<W, has_second>& vertex, unsigned worker) {
-  using namespace cycles;
-  if (*vertex.iteration >= vertex.num_steps) return kIdle;
-  const unsigned t = *vertex.block * vertex.num_steps + *vertex.iteration;
-  Slots number = kRecurrentNumber, inside = kAdvanceOnce;
-  if constexpr (has_second) {
-    number += kRunSecond;
-    inside += advanceSecond(vertex.raises);
-  }
-  return entry(has_second ? 30 : 26, false) + ownNumbers(vertex, worker, [&](unsigned b) -> Slots {
-           if (t >= vertex.lengths[b]) return number + kFrozenStep + (has_second ? kFreezeSecond : 0);
-           return number + inside + (t == 0 ? 0 : vertex.parts * kSummedPart + vertex.listed(b) * kSummedRow);
-         });
-}
-
-std::uint64_t workerCycles(const std::same_as<ListSpikes> auto& vertex, unsigned worker) {
-  using namespace cycles;
-  const Range own = quickShareOf(vertex.pairs, worker);
-  Slots slots = entry(7, false) + 10;
-  for (unsigned pair = own.first; pair < own.last; pair += 2) {
-    const unsigned count = smaller(own.last - pair, 2);
-    slots += count == 2 ? kFiredPairs : kFiredPair;
-    if (!vertex.fired(pair, count)) continue;
-    slots += count * kOfferedPair;
-    for (unsigned i = 2 * pair; i < 2 * (pair + count); ++i) slots += isSent(vertex.sent[i]) ? kListedSpike : 0;
-  }
-  return slots;
-}
-
-std::uint64_t workerCycles(const std::same_as<JoinSpikes> auto& vertex, unsigned worker) {
-  using namespace cycles;
-  const SpikeLists lists = vertex.lists();
-  const Slots each = lists.countOf(0, lists.lists) <= vertex.capacity ? kCopiedSpike : kCopiedSpike + rank(lists);
-  return entry(7, false) + lists.lists * kCountOfList + 8 + lists.count(worker) * each;
-}
-
-std::uint64_t workerCycles(const std::same_as<RankSpikes> auto& vertex, unsigned worker) {
-  using namespace cycles;
-  const SpikeLists lists = vertex.lists();
-  const Range own = quickShareOf(lists.count(vertex.own), worker);
-  const Slots each = lists.countOf(0, lists.lists) <= vertex.limit ? kCopiedSpike : kCopiedSpike + rank(lists);
-  return entry(8, false) + lists.lists * kCountOfList + 8 + (own.last - own.first) * each;
-}
-
-}  // namespace snnjax
+}  // namespace snnjax::cycles

@@ -46,6 +46,7 @@ const std::set<Size> kInPairs = {
     {"RowsCurrent", "neurons"},
     {"RowsDense", "num_inputs"},
     {"RowsDots", "neurons"},
+    {"RowsGradient", "neurons"},
     {"ScatterRows", "width"},
     {"SelectCandidates", "neurons"},
     {"SelectSpikesBackward", "neurons"},
@@ -95,6 +96,7 @@ const std::map<Size, double> kSteps = {
     {{"StepDots", "neurons"}, 3},
     {{"SumPartials", "count"}, 8},
     {{"SumPartials", "parts"}, 16},
+    {{"SumShared", "rows"}, 48},  // of a word of 32, which need no search if all are set
 };
 
 std::string classOf(const VertexType& type) {
