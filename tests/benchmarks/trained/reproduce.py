@@ -1,7 +1,7 @@
 """Train every task whose data are in the package over five seeds, and write the page of results (`make reproduce`).
 
 ``--only spar`` trains the one whose data come with the Python package seglearn. Other data are where the user has them:
-``--nmnist``, ``--speech`` and ``--cifar10`` take their paths, and add their runs, of CIFAR-10 one that takes hours.
+``--nmnist``, ``--speech`` and ``--cifar10`` take their paths, and add their runs, of CIFAR-10 two that take hours.
 What is recorded says before how long it will take. A run that has ended is not done again: remove its folder for that.
 """
 
@@ -54,7 +54,7 @@ RUNS |= {name: RUNS[task] for name, task in _FOLDED.items()}
 # Of the others the data are in the package.
 _ELSEWHERE = (*FOLDS, "cifar10")
 _RECORDED = {name: asked[1] for name, asked in RUNS.items() if asked[1] in _ELSEWHERE}
-# Runs of hours have one seed.
+# Runs of hours have two seeds.
 _LONG = {"cifar10"}
 _WANTS_DATA = {"spar", *_RECORDED}
 
@@ -125,7 +125,7 @@ def names(options: argparse.Namespace) -> tuple[str, ...]:
 
 def seeds(name: str, count: int) -> range:
     """The seeds of the runs of a name."""
-    return range(FOLDS[_FOLDED[name]] if name in _FOLDED else 1 if name in _LONG else count)
+    return range(FOLDS[_FOLDED[name]] if name in _FOLDED else min(count, 2) if name in _LONG else count)
 
 
 def asks(name: str, seed: int, options: argparse.Namespace) -> list[str]:
