@@ -61,8 +61,11 @@ struct BasicNumbers {
   void fill(Index first, Index count, float value) const
     requires kIsWritable
   {
-    is_bfloat16 ? std::fill_n(bfloat16() + first, count, toBfloat16(value))
-                : std::fill_n(float32() + first, count, value);
+    if (is_bfloat16) {
+      std::fill_n(bfloat16() + first, count, toBfloat16(value));
+    } else {
+      std::fill_n(float32() + first, count, value);
+    }
   }
 
   // The array of the same kind that begins `count` elements further on.
