@@ -197,6 +197,8 @@ def scatter(ids: Array, values: Array, num_neurons: int) -> Array:
     # Beyond the last column, so that none is clamped or wrapped to a neuron.
     columns = jnp.where(used, ids.astype(jnp.int32), num_neurons)
     dense = jnp.zeros((ids.shape[0], num_neurons), values.dtype)
+    if num_neurons == 0:  # no column, of which a gradient could be gathered
+        return dense
     row = jnp.arange(ids.shape[0])[:, None]
     return dense.at[row, columns].add(jnp.where(used, values, 0), mode="drop")
 

@@ -25,7 +25,7 @@ class Sums {
  public:
   explicit Sums(const LayerBackward& pass)
       : samples_(pass.layer.isRecurrent() ? backwardBlock(pass) : std::max<Index>(pass.extent.batch, 1)),
-        blocks_((pass.extent.batch + samples_ - 1) / samples_),
+        blocks_(std::max<Index>((pass.extent.batch + samples_ - 1) / samples_, 1)),
         neurons_(pass.layer.neurons()) {
     for (unsigned kind = 0; kind < kSums; ++kind) places_[kind] = isSummed(pass, kind) ? kinds_++ : -1;
     memory_ = Buffer<double>(blocks_ * kinds_ * neurons_);
