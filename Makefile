@@ -150,7 +150,7 @@ soak: .venv/ready $(LIBRARY)  ## random checks of values and gradients, to run o
 	$(BIN)/python -m tests.soak $(SOAK)
 
 .PHONY: ipu-programs
-ipu-programs: .venv/ready $(LIBRARY)  ## compare 10,000 random programs on the modelled IPU with the CPU (PROGRAMS="--first-seed 10000")
+ipu-programs: .venv/ready $(LIBRARY)  ## compare 10,000 random programs on the modelled IPU with the CPU (PROGRAMS="--kind networks --programs 1000")
 	$(BIN)/python -m tests.ipu.random_programs.search $(PROGRAMS)
 
 .PHONY: ipu-conformance

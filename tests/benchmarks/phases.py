@@ -79,8 +79,7 @@ PHASES = {
     "lists of spikes, and the same by neuron": (
         *("listNonZero", "listNonZeroBytes", "listBits", "listEntries", "markOnes", "markIds", "expandBits"),
         *("mark", "listRows"),
-        *("countMarks", "compressMarked", "expandMarked", "RowLister::*"),
-        *("ListWriter::*", "ListedCotangents::*"),
+        *("countMarks", "compressMarked", "expandMarked", "RowLister::*", "ListedCotangents::*"),
         *("SpikeLists::*", "SpikeRows::*", "ListedRows::*", "*Source::*", "StepSpikes::*", "Selection::*"),
         *("TransposedSpikes::TransposedSpikes", "TransposedSpikes::fill", "ForwardPass::*"),
         *(

@@ -99,7 +99,7 @@ def test_reproduction_takes_the_paths_of_recordings() -> None:
     assert reproduce.asks("nmnist", 3, options) == usual
     assert reproduce.asks("nmnist-folds", 3, options) == [*usual[:6], "--fold", "3", *usual[6:]]
     assert reproduce.asks("qtdb", 1, options) == ["--task", "qtdb", "--seed", "1"]
-    assert list(reproduce.seeds("cifar10", 5)) == [0]  # hours each
+    assert list(reproduce.seeds("cifar10", 5)) == [0, 1]  # hours each
     assert reproduce.names(argparse.Namespace(only=["spar"])) == ("spar",)
 
 

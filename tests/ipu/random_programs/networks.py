@@ -20,9 +20,12 @@ from tests.ops.lif_network.random_networks import Form, arguments, random_form, 
 
 # Most networks have what codelets take, and most of these run on them even where another form is faster by estimate.
 _ON_CODELETS, _FORCED, _DELAYED = 0.92, 0.8, 0.3
-_TILES = (4, 7, 24, 64)  # fewer do not hold all of these networks
-_LONGEST = 12  # delay: with longer ones references do not fit on four tiles
-_CLOSE = {"float32": 3e-5, "bfloat16": 3e-2}  # gradients, relative to the largest: rounding of their sums
+_TILES = (8, 24, 64)  # fewer do not hold all of these networks
+_LONGEST = 12  # delay: with longer ones references do not fit on eight tiles
+# Gradients, relative to the largest of an array: rounding of their sums. And numbers relative to the largest of all: a
+# step's current is told from the membranes around it, and so rounded like these.
+_CLOSE = {"float32": 3e-5, "bfloat16": 3e-2}
+_CLOSER = {"float32": 2e-6, "bfloat16": 2e-3}
 
 
 def drawn_form(rng: np.random.Generator) -> Form:
@@ -100,6 +103,7 @@ def check_network(seed: int, ipu: jax.Device) -> None:
     with mock.patch.object(network_cost, "pays", **estimate):
         actual = jax.jit(function, compiler_options=options)(*jax.device_put((given, g), ipu))
     expected = jax.jit(function)(*jax.device_put((given, g), jax.devices("cpu")[0]))
-    close = _CLOSE[form.dtype]
-    assert_close(actual[0], expected[0], of_largest=0.0, rtol=close / 15, atol=close / 15)
-    assert_close(actual[1], expected[1], of_largest=close, rtol=close)
+    close, closer = _CLOSE[form.dtype], _CLOSER[form.dtype]
+    assert_close(actual[0], expected[0], of_largest=0.0, rtol=closer, atol=closer)
+    largest = max((float(jnp.max(jnp.abs(leaf), initial=0.0)) for leaf in expected[1]), default=0.0)
+    assert_close(actual[1], expected[1], of_largest=close, rtol=close, atol=closer * largest)

@@ -255,7 +255,7 @@ class PatchBackward {
     for (unsigned i = 0; i < kGlifConstants; ++i) call.sums.at(i) = stepSum(i, is_step);
     kernels().stepBackward(call);
     if (is_step && layer_.constants.takesGainInside()) takeGain(g_v(step));
-    summed_ += samples();
+    if (is_step) summed_ += samples();  // the same rows at once, whether the first reset runs or not
     if (summed_ >= kRowsAtOnce) addSums();
     if (is_step && pass_.g_currents) writeCurrents(step);
     if (!is_step || !pass_.g_v || layer_.isRecurrent()) return;
