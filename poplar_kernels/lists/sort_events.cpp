@@ -6,6 +6,37 @@
 
 namespace snnjax {
 
+// Whether rows ascend, what names nothing included, and have no value of 0. Workers share each row.
+template <class Source, bool valued>
+class CheckEvents : public poplar::MultiVertex {
+ public:
+  In<Source> ids;                // [rows, capacity]
+  If<valued, In<float>> values;  // [rows, capacity]
+  Out<unsigned> sorted;          // [rows, workers], 1 for shares without a fault, else 0
+  unsigned rows, capacity, num_inputs;
+
+  bool compute(unsigned worker) {
+    const Range own = quickShareOf(capacity, worker);
+    for (unsigned row = 0; row < rows; ++row) sorted[row * numWorkers() + worker] = isSorted(row, own) ? 1 : 0;
+    return true;
+  }
+
+ private:
+  bool isSorted(unsigned row, Range own) const {
+    const Source* const of_row = &ids[row * capacity];
+    auto before = own.first == 0 ? 0 : static_cast<unsigned>(of_row[own.first - 1]);
+    for (unsigned k = own.first; k < own.last; ++k) {
+      const auto id = static_cast<unsigned>(of_row[k]);
+      if (id < before) return false;
+      before = id;
+      if constexpr (valued) {
+        if (id < num_inputs && values[row * capacity + k] == 0.0f) return false;
+      }
+    }
+    return true;
+  }
+};
+
 // Records of the ids in range, ascending, with the values of each and the slot it came from; the same ids stay in the
 // order of their slots, and what follows them is not written. Entries of value 0 are listed after the others, for their
 // gradient alone. Events mostly come sorted: then workers share what is copied, else one sorts a row by insertion.
@@ -14,6 +45,7 @@ class SortEvents : public poplar::MultiVertex {
  public:
   In<Source> ids;                   // [rows, capacity], in any order; those out of range name nothing
   If<valued, In<float>> values;     // [rows, capacity], else 1
+  In<unsigned> in_order;            // [rows, workers], of CheckEvents
   Out<unsigned short> lists;        // [rows, stride], records (lists.hpp)
   If<valued, Out<float>> sorted;    // [rows, capacity], in the order of the record
   If<valued, Out<unsigned>> slots;  // [rows, capacity], likewise
@@ -35,18 +67,10 @@ class SortEvents : public poplar::MultiVertex {
     return true;
   }
 
-  // Whether a row ascends, what names nothing included, and has no value of 0.
   bool isSorted(unsigned row) const {
-    unsigned before = 0;
-    for (unsigned k = 0; k < capacity; ++k) {
-      const unsigned id = static_cast<unsigned>(ids[row * capacity + k]);
-      if (id < before) return false;
-      before = id;
-      if constexpr (valued) {
-        if (id < num_inputs && values[row * capacity + k] == 0.0f) return false;
-      }
-    }
-    return true;
+    unsigned all = 1;
+    for (unsigned share = 0; share < numWorkers(); ++share) all &= in_order[row * numWorkers() + share];
+    return all != 0;
   }
 
  private:
@@ -125,14 +149,21 @@ class UnsortEvents : public poplar::MultiVertex {
 };
 
 template <class Source, bool valued>
+std::uint64_t workerCycles(const CheckEvents<Source, valued>& vertex, unsigned worker) {
+  const Range own = quickShareOf(vertex.capacity, worker);
+  return cycles::entry(valued ? 6 : 5, false) + 6 +
+         vertex.rows * cycles::checkedEvents(own.last - own.first, valued);
+}
+
+template <class Source, bool valued>
 std::uint64_t workerCycles(const SortEvents<Source, valued>& vertex, unsigned worker) {
   using namespace cycles;
   const bool is_shared = vertex.rows < vertex.numWorkers();
-  Slots slots = entry(valued ? 9 : 6, false);
+  Slots slots = entry(valued ? 10 : 7, false);
   for (unsigned row = is_shared ? 0 : worker; row < vertex.rows; row += is_shared ? 1 : vertex.numWorkers()) {
     const List<unsigned short> list = {&vertex.lists[row * vertex.stride], vertex.capacity};
     const unsigned kept = list.spikes(), listed = list.listed(), words = (listed + 1) / 2;
-    slots += isSorted(vertex.capacity, valued);
+    slots += kSortedRow;
     if (vertex.isSorted(row)) {
       const Range own = is_shared ? quickShareOf(words, worker) : Range{0, words};
       slots += numBelow(vertex.capacity) + copiedEvents(2 * (own.last - own.first), valued);
@@ -153,6 +184,10 @@ std::uint64_t workerCycles(const UnsortEvents& vertex, unsigned worker) {
   return slots;
 }
 
+template class CheckEvents<unsigned short, false>;
+template class CheckEvents<unsigned short, true>;
+template class CheckEvents<int, false>;
+template class CheckEvents<int, true>;
 template class SortEvents<unsigned short, false>;
 template class SortEvents<unsigned short, true>;
 template class SortEvents<int, false>;

@@ -1,4 +1,4 @@
-// What SortEvents and UnsortEvents (sort_events.cpp) cost a worker.
+// What CheckEvents, SortEvents and UnsortEvents (sort_events.cpp) cost a worker.
 #pragma once
 
 #include <algorithm>
@@ -10,9 +10,11 @@
 
 namespace snnjax::cycles {
 
-// Whether a row is sorted: a slot's load, comparison and branch, loop; its value's load, range 2, comparison and
-// branch.
-constexpr Slots isSorted(Slots capacity, bool valued) { return 6 + capacity * (4 + (valued ? 5 : 0)); }
+// A share of a row: its pointers 4, the entry before it 2, its flag 3; a slot's load, comparison and branch, loop; its
+// value's load, range 2, comparison and branch.
+constexpr Slots checkedEvents(Slots slots, bool valued) { return 9 + slots * (4 + (valued ? 5 : 0)); }
+// Whether all shares of a row are sorted: a load of each beside the sum of the one before, and the test.
+constexpr Slots kSortedRow = 2 + kShares + 2;
 // What is copied: a load, the store of 16 bits, the loop; with values a load and two stores besides.
 constexpr Slots copiedEvents(Slots entries, bool valued) { return 12 + entries * (2 + kShortStore + (valued ? 3 : 0)); }
 // The header: starts, each with its share's bound and the loop 3, for all ids a load, comparison and branch; of two

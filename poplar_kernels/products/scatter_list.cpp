@@ -7,12 +7,10 @@
 
 namespace snnjax {
 
-// a / b without a division of integers, which a tile has only in software.
-inline unsigned quotient(unsigned a, unsigned b, float inverse) {
-  unsigned q = static_cast<unsigned>(static_cast<float>(a) * inverse);
-  while (q * b > a) --q;
-  while (a - q * b >= b) ++q;
-  return q;
+// a / b for numbers of neurons, at most 16 bits: a half more than `a` is so far from a multiple of `b` that rounding does
+// not reach it. A tile has a division of integers only in software.
+inline unsigned quotient(unsigned a, float inverse) {
+  return static_cast<unsigned>((static_cast<float>(a) + 0.5f) * inverse);
 }
 
 // The dense form of lists and their values, at the home of the lists: 0 except at the listed ids. Rows are laid out in
@@ -47,7 +45,7 @@ class ScatterList : public poplar::MultiVertex {
     for (unsigned k = group.first + entries.first; k < group.first + entries.last; ++k) {
       const auto id = static_cast<unsigned>(ids[k]);
       if (id - own.first >= own.last - own.first) continue;  // ids in disorder
-      const unsigned block = quotient(id, columns, inverse);
+      const unsigned block = quotient(id, inverse);
       row[(block * rows + b) * columns + id - block * columns] = values[b * capacity + k];
     }
   }
@@ -89,7 +87,7 @@ class MaskLists : public poplar::MultiVertex {
     for (unsigned k = numBelow(ids, count, own.first); k < count; ++k) {
       const auto id = static_cast<unsigned>(ids[k]);
       if (id - own.first >= own.last - own.first) return;  // of the next worker, or in disorder
-      const unsigned block = quotient(id, columns, inverse), column = id - block * columns;
+      const unsigned block = quotient(id, inverse), column = id - block * columns;
       masks[(block * markWords(columns) + column / kNeuronsOfMark) * rows + b] |= bits >> column % kNeuronsOfMark;
     }
   }

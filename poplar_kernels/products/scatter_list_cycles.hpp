@@ -5,12 +5,12 @@
 
 namespace snnjax::cycles {
 
-// One entry of a scattered list: id, range 2, value, the block by a product with the inverse 5 and its correction 5,
-// the address 4, the store, the branch.
-constexpr Slots kScatterEntry = 20;
+// One entry of a scattered list: id, range 2, value, the block by a sum and a product with the inverse 6, the address 4,
+// the store, the branch.
+constexpr Slots kScatterEntry = 16;
 
-// One of a mask: id, range 3, the block 10, column and word 5, the bits 2, their address 4, load, or, store, branch.
-constexpr Slots kMaskEntry = 29;
+// One of a mask: id, range 3, the block 6, column and word 5, the bits 2, their address 4, load, or, store, branch.
+constexpr Slots kMaskEntry = 25;
 
 constexpr Slots scatterGroup(Slots count, Slots own) { return entriesWithin(count) + own * kScatterEntry; }
 

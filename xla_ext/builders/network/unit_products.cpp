@@ -4,6 +4,7 @@
 #include <poplin/MatMul.hpp>
 
 #include "builders/network/rows.hpp"
+#include "planner/product_plan.hpp"
 
 namespace snnjax::builders {
 namespace {
@@ -39,13 +40,16 @@ Tensor addDenseRows(Graph& graph, const NetworkPlan& plan, const NetworkTensors&
   return dense;
 }
 
-// [inputs, rows], in parts of a few inputs and rows each over all tiles.
-Tensor addTransposedRows(Graph& graph, const NetworkPlan& plan, const Tensor& rows, ComputeSet set,
-                         const std::string& name) {
-  constexpr unsigned kMessage = 8;  // elements at least: for fewer a message costs more than they do
+// [inputs, rows], in parts over all tiles: so many rows as the product takes in one step, of a few inputs each, which
+// lie together where it is divided. So a part is one message, long enough that both tiles of a pair receive it at once.
+Tensor addTransposedRows(Graph& graph, const NetworkPlan& plan, const LayerPlan& layer, const Tensor& rows,
+                         ComputeSet set, const std::string& name) {
   const auto count = static_cast<unsigned>(rows.dim(0)), inputs = static_cast<unsigned>(rows.dim(1));
-  const unsigned width = std::max(kMessage, ceilDivide(inputs, plan.num_tiles)), across = ceilDivide(inputs, width);
-  const unsigned height = ceilDivide(count, std::max(1U, plan.num_tiles / across));
+  const auto bytes = static_cast<std::size_t>(layer.unit_share * static_cast<double>(plan.bytes_per_tile));
+  const auto division = planner::planProduct({inputs, count, layer.paddedNeurons()}, {plan.num_tiles, bytes});
+  const auto height = static_cast<unsigned>(division.k_step), down = ceilDivide(count, height);
+  const unsigned most = static_cast<unsigned>(division.m_block), least = ceilDivide(inputs, std::max(1U, plan.num_tiles / down));
+  const unsigned width = ceilDivide(most, std::max(1U, most / least));
   std::vector<Tensor> parts;
   unsigned tile = 0;
   for (unsigned i = 0; i < inputs; i += width) {
@@ -53,7 +57,7 @@ Tensor addTransposedRows(Graph& graph, const NetworkPlan& plan, const Tensor& ro
     for (unsigned r = 0; r < count; r += height) {
       const Tensor in = rows.slice(r, std::min(count, r + height)).slice(i, std::min(inputs, i + width), 1);
       of_rows.push_back(graph.addVariable(FLOAT, {in.dim(1), in.dim(0)}, name));
-      addTransposed(graph, set, tile++, in, of_rows.back());
+      addTransposed(graph, set, tile++ % plan.num_tiles, in, of_rows.back());
     }
     parts.push_back(poplar::concat(of_rows, 1));
   }
@@ -98,7 +102,7 @@ Sequence addUnitGradient(Graph& graph, const NetworkPlan& plan, const NetworkTen
   Sequence program;
   const Tensor rows = addDenseRows(graph, plan, tensors, l, program, "backward/dense_rows" + std::to_string(l));
   const ComputeSet set = graph.addComputeSet("backward/transposed" + std::to_string(l));
-  const Tensor by_input = addTransposedRows(graph, plan, rows, set, name + "/rows");
+  const Tensor by_input = addTransposedRows(graph, plan, layer, rows, set, name + "/rows");
   const Tensor by_neuron = addTransposedCurrents(graph, plan, l, g_current, set, name + "/g_current");
   program.add(Execute(set));
   const Tensor product = multiply(graph, layer, by_input, by_neuron.transpose(), program, name);

@@ -248,26 +248,37 @@ class Bringer {
       network_.event_slots = add(poplar::UNSIGNED_INT, "events/slots");
       bring(lowering_, array(operands_.inputs), builders::inTime(plan_, list, own_values, list.capacity));
     }
-    const poplar::ComputeSet set = lowering_.graph().addComputeSet(lowering_.debug("events"));
-    const std::string vertex = poputil::templateVertex("snnjax::SortEvents", ids.elementType(), list.valued);
+    poplar::Graph& graph = lowering_.graph();
+    const poplar::ComputeSet check = graph.addComputeSet(lowering_.debug("check")),
+                             set = graph.addComputeSet(lowering_.debug("events"));
+    const auto vertex = [&](const char* codelet) {
+      return poputil::templateVertex(codelet, ids.elementType(), list.valued);
+    };
     for (const builders::Home& home : list.homes) {
       const auto own = [&](const Tensor& history, std::size_t width) {
         return builders::historyOf(plan_, width, history, home);
       };
-      std::vector<builders::Field> fields = {{"ids", own(own_ids, list.capacity)},
-                                             {"lists", own(tensors.history, list.stride)}};
+      const unsigned rows = plan_.num_blocks * home.rows;
+      const Tensor in_order = graph.addVariable(poplar::UNSIGNED_INT, {rows * kShares}, lowering_.debug("in_order"));
+      graph.setTileMapping(in_order, home.tile);
+      std::vector<builders::Field> checked = {{"ids", own(own_ids, list.capacity)}, {"sorted", in_order}};
+      std::vector<builders::Field> fields = {
+          {"ids", own(own_ids, list.capacity)}, {"in_order", in_order}, {"lists", own(tensors.history, list.stride)}};
       if (list.valued) {
+        checked.push_back({"values", own(own_values, list.capacity)});
         fields.insert(fields.end(), {{"values", own(own_values, list.capacity)},
                                      {"sorted", own(tensors.values_history, list.capacity)},
                                      {"slots", own(network_.event_slots, list.capacity)}});
       }
-      builders::addVertex(lowering_.graph(), set, vertex, home.tile, fields,
-                          {{"rows", plan_.num_blocks * home.rows},
+      builders::addVertex(graph, check, vertex("snnjax::CheckEvents"), home.tile, checked,
+                          {{"rows", rows}, {"capacity", list.capacity}, {"num_inputs", list.num_neurons}});
+      builders::addVertex(graph, set, vertex("snnjax::SortEvents"), home.tile, fields,
+                          {{"rows", rows},
                            {"capacity", list.capacity},
                            {"stride", list.stride},
                            {"num_inputs", list.num_neurons}});
     }
-    return poplar::program::Sequence({poplar::program::Execute(set)});
+    return poplar::program::Sequence({poplar::program::Execute(check), poplar::program::Execute(set)});
   }
 
   Lowering& lowering_;

@@ -37,7 +37,7 @@ void testElements() {
     checkMonotone("rows side by side", [=](unsigned n) { return reduce(8, n, 1, element); }, 2);
     checkMonotone("outputs", [=](unsigned n) { return reduce(n, 5, 8, element); });
   }
-  checkMonotone("cast", [](unsigned n) { return cast(n, true, 1); });
+  checkMonotone("cast in fours", [](unsigned n) { return cast(4 * n, true, 1); });
   checkMonotone("cast one by one", [](unsigned n) { return cast(n, false, 4); });
 }
 
