@@ -38,7 +38,7 @@ class CheckEvents : public poplar::MultiVertex {
 };
 
 // Records of the ids in range, ascending, with the values of each and the slot it came from; the same ids stay in the
-// order of their slots, and what follows them is not written. Entries of value 0 are listed after the others, for their
+// order of their slots, and what follows them is not written but for the other half of a word. Entries of value 0 are listed after the others, for their
 // gradient alone. Events mostly come sorted: then workers share what is copied, else one sorts a row by insertion.
 template <class Source, bool valued>
 class SortEvents : public poplar::MultiVertex {
@@ -55,11 +55,8 @@ class SortEvents : public poplar::MultiVertex {
     const bool is_shared = rows < numWorkers();  // each row by all workers
     for (unsigned row = is_shared ? 0 : worker; row < rows; row += is_shared ? 1 : numWorkers()) {
       if (isSorted(row)) {
-        const unsigned listed = numBelow(&ids[row * capacity], capacity, num_inputs);
-        const Range words = is_shared ? quickShareOf((listed + 1) / 2, worker) : Range{0, (listed + 1) / 2};
-        copy(row, {2 * words.first, smaller(2 * words.last, listed)});
-        // The last worker has the shortest share.
-        if (!is_shared || worker + 1 == numWorkers()) writeHeader(row, &ids[row * capacity], listed, listed);
+        const Range own = is_shared ? Range{worker, worker + 1} : Range{0, numWorkers()};
+        for (unsigned share = own.first; share < own.last; ++share) copyShare(row, share);
       } else if (!is_shared || worker == 0) {
         sort(row);
       }
@@ -74,15 +71,27 @@ class SortEvents : public poplar::MultiVertex {
   }
 
  private:
-  // Entries that begin at a word.
-  void copy(unsigned row, Range own) {
-    for (unsigned k = own.first; k < own.last; ++k) {
-      lists[row * stride + kListHeader + k] = static_cast<unsigned short>(ids[row * capacity + k]);
-      if constexpr (valued) {
+  // A share of a sorted row and of its header, by words.
+  void copyShare(unsigned row, unsigned share) {
+    const Source* const of_row = &ids[row * capacity];
+    unsigned short* const record = &lists[row * stride];
+    const unsigned listed = numBelow(of_row, capacity, num_inputs);
+    const Range words = quickShareOf((listed + 1) / 2, share);
+    for (unsigned k = 2 * words.first; k < smaller(2 * words.last, listed); k += 2) {
+      const auto at = [&](unsigned i) { return static_cast<unsigned>(of_row[i]); };
+      storeTwo(record + kListHeader + k, at(k), k + 1 < listed ? at(k + 1) : num_inputs);
+    }
+    if constexpr (valued) {
+      for (unsigned k = 2 * words.first; k < smaller(2 * words.last, listed); ++k) {
         sorted[row * capacity + k] = values[row * capacity + k];
         slots[row * capacity + k] = k;
       }
     }
+    const auto entry = [&](unsigned i) {
+      return i < kStarts ? listed : numBelow(of_row, listed, (i - kStarts + 1) * neuronsOfShare(num_inputs));
+    };
+    const unsigned first = 2 * share;
+    if (first < kListHeader) storeTwo(record + first, entry(first), entry(first + 1));
   }
 
   void sort(unsigned row) {
@@ -111,14 +120,9 @@ class SortEvents : public poplar::MultiVertex {
       }
       own[at] = static_cast<unsigned short>(id);
     }
-    writeHeader(row, own, kept, end);
-  }
-
-  template <class Own>
-  void writeHeader(unsigned row, const Own* own, unsigned kept, unsigned listed) {
-    unsigned header[kListHeader] = {kept, listed, listed};
+    unsigned header[kListHeader] = {kept, end, end};
     writeStarts(header, own, kept, num_inputs);
-    storeHeader(&lists[row * stride], header);
+    storeHeader(record, header);
   }
 
   static bool isBefore(unsigned id, float value, unsigned other, float other_value) {
@@ -165,9 +169,12 @@ std::uint64_t workerCycles(const SortEvents<Source, valued>& vertex, unsigned wo
     const unsigned kept = list.spikes(), listed = list.listed(), words = (listed + 1) / 2;
     slots += kSortedRow;
     if (vertex.isSorted(row)) {
-      const Range own = is_shared ? quickShareOf(words, worker) : Range{0, words};
-      slots += numBelow(vertex.capacity) + copiedEvents(2 * (own.last - own.first), valued);
-      if (!is_shared || worker + 1 == vertex.numWorkers()) slots += eventsHeader(kept);
+      const Range own = is_shared ? Range{worker, worker + 1} : Range{0, vertex.numWorkers()};
+      for (unsigned share = own.first; share < own.last; ++share) {
+        const Range of_share = quickShareOf(words, share);
+        slots += numBelow(vertex.capacity) + copiedEvents(of_share.last - of_share.first, valued) +
+                 headerWord(share, listed);
+      }
     } else if (!is_shared || worker == 0) {
       slots += sortedEvents(listed, vertex.capacity, movesOf(vertex, row, valued), valued) + eventsHeader(kept);
     }

@@ -46,7 +46,7 @@ Tensor addTransposedRows(Graph& graph, const NetworkPlan& plan, const LayerPlan&
                          ComputeSet set, const std::string& name) {
   const auto count = static_cast<unsigned>(rows.dim(0)), inputs = static_cast<unsigned>(rows.dim(1));
   const auto bytes = static_cast<std::size_t>(layer.unit_share * static_cast<double>(plan.bytes_per_tile));
-  const auto division = planner::planProduct({inputs, count, layer.paddedNeurons()}, {plan.num_tiles, bytes});
+  const auto division = planner::planProduct({inputs, count, layer.neurons}, {plan.num_tiles, bytes});
   const auto height = static_cast<unsigned>(division.k_step), down = ceilDivide(count, height);
   const unsigned most = static_cast<unsigned>(division.m_block), least = ceilDivide(inputs, std::max(1U, plan.num_tiles / down));
   const unsigned width = ceilDivide(most, std::max(1U, most / least));
@@ -77,9 +77,9 @@ Tensor addTransposedCurrents(Graph& graph, const NetworkPlan& plan, std::size_t 
   return poplar::concat(blocks);
 }
 
-// The columns to spare too.
-Tensor asMatrix(const LayerPlan& layer, const Tensor& blocks, std::size_t rows) {
-  return asRows(blocks, layer.tiles, rows, layer.paddedNeurons());
+// Without columns to spare: the product is divided as if there were none.
+Tensor ofNeurons(const LayerPlan& layer, const Tensor& blocks, std::size_t rows) {
+  return asRows(blocks, layer.tiles, rows, layer.neurons);
 }
 
 }  // namespace
@@ -90,8 +90,12 @@ Sequence addUnitCurrents(Graph& graph, const NetworkPlan& plan, const NetworkTen
   const std::string name = "forward/currents" + std::to_string(l);
   Sequence program;
   const Tensor rows = addDenseRows(graph, plan, tensors, l, program, "forward/dense_rows" + std::to_string(l));
-  const Tensor weights = asMatrix(layer, tensors.layers[l].weights, layer.inputs);
-  program.add(Copy(multiply(graph, layer, rows, weights, program, name), asMatrix(layer, current, rows.dim(0))));
+  const Tensor weights = ofNeurons(layer, tensors.layers[l].weights, layer.inputs);
+  const Tensor all = asRows(current, layer.tiles, rows.dim(0), layer.paddedNeurons());
+  if (layer.paddedNeurons() > layer.neurons) {
+    program.add(zeros(graph, {all.slice(layer.neurons, layer.paddedNeurons(), 1)}, name + "/spare"));
+  }
+  program.add(Copy(multiply(graph, layer, rows, weights, program, name), ofNeurons(layer, current, rows.dim(0))));
   return program;
 }
 
@@ -105,10 +109,10 @@ Sequence addUnitGradient(Graph& graph, const NetworkPlan& plan, const NetworkTen
   const Tensor by_input = addTransposedRows(graph, plan, layer, rows, set, name + "/rows");
   const Tensor by_neuron = addTransposedCurrents(graph, plan, l, g_current, set, name + "/g_current");
   program.add(Execute(set));
-  const Tensor product = multiply(graph, layer, by_input, by_neuron.transpose(), program, name);
+  const Tensor product = multiply(graph, layer, by_input, by_neuron.slice(0, layer.neurons).transpose(), program, name);
   // In parts on all tiles of a block first: one tile alone would receive its rows one by one.
   const Tensor parts = spreadOverGroups(graph, layer, g_weights, name + "/parts");
-  program.add(Copy(product, asMatrix(layer, parts, layer.inputs)));
+  program.add(Copy(product, ofNeurons(layer, parts, layer.inputs)));
   if (parts != g_weights) program.add(Copy(parts, g_weights));
   return program;
 }

@@ -30,7 +30,7 @@ std::vector<unsigned> order(const std::vector<Id>& ids, const std::vector<float>
 }
 
 template <typename Id>
-void testSort(const ipu_model::CodeletLibrary& library, const std::string& name, const Shape& shape, bool valued,
+void testSort(const ipu_model::CodeletLibrary& library, const std::string& ids_type, const Shape& shape, bool valued,
               std::uint32_t seed) {
   Draw draw(seed);
   std::vector<Id> ids(shape.rows * shape.capacity);
@@ -42,8 +42,13 @@ void testSort(const ipu_model::CodeletLibrary& library, const std::string& name,
       std::sort(first, first + shape.capacity, [](Id a, Id b) { return unsigned(a) < unsigned(b); });
   }
   if (!valued) std::ranges::fill(values, 1.0f);
-  Alone vertex(library, name + (valued ? ",true>" : ",false>"));
-  vertex.edge("ids", ids).edge("lists", std::vector<unsigned short>(shape.rows * shape.stride(), 77));
+  const std::string types = ids_type + (valued ? ",true>" : ",false>");
+  Alone check(library, "snnjax::CheckEvents<" + types);
+  check.edge("ids", ids).edge("sorted", std::vector<unsigned>(6 * shape.rows, 77));
+  if (valued) check.edge("values", values);
+  check.state("rows", shape.rows).state("capacity", shape.capacity).state("num_inputs", kInputs).run(true);
+  Alone vertex(library, "snnjax::SortEvents<" + types);
+  vertex.edge("in_order", check.get<unsigned>("sorted")).edge("ids", ids).edge("lists", std::vector<unsigned short>(shape.rows * shape.stride(), 77));
   if (valued) {
     vertex.edge("values", values).edge("sorted", std::vector<float>(ids.size(), 7));
     vertex.edge("slots", std::vector<unsigned>(ids.size(), 77));
@@ -51,6 +56,7 @@ void testSort(const ipu_model::CodeletLibrary& library, const std::string& name,
   vertex.state("rows", shape.rows).state("capacity", shape.capacity).state("stride", shape.stride());
   vertex.state("num_inputs", kInputs).run(seed % 2 == 1);
 
+  const auto made = vertex.get<unsigned short>("lists");
   std::vector<unsigned short> lists(shape.rows * shape.stride(), 77);
   std::vector<float> sorted(ids.size(), 7);
   std::vector<unsigned> slots(ids.size(), 77);
@@ -68,8 +74,10 @@ void testSort(const ipu_model::CodeletLibrary& library, const std::string& name,
     const float* const own = &sorted[row * shape.capacity];
     record[0] = static_cast<unsigned short>(count - std::count(own, own + count, 0.0f));
     kernels::writeStarts(record, record[0], kInputs);
+    const unsigned behind = row * shape.stride() + kHeader + count;
+    if (count % 2 == 1 && made[behind] == kInputs) lists[behind] = kInputs;  // copied with the last one
   }
-  CHECK(vertex.get<unsigned short>("lists") == lists);
+  CHECK(made == lists);
   if (!valued) return;
   CHECK(vertex.get<float>("sorted") == sorted);
   CHECK(vertex.get<unsigned>("slots") == slots);
@@ -99,23 +107,29 @@ void testCost(const ipu_model::CodeletLibrary& library) {
   unsort.zeros("g", 8).zeros("slots", 8).zeros("out", 8).edge("lists", std::vector<unsigned short>(16, 5));
   unsort.state("rows", 1U).state("capacity", 8U).state("stride", 16U).run();
   CHECK_EQUAL(unsort.cycles(), 19U + 12 + 8 * 2 + 6 + 5 * 8);
-  // Sorted already: the check, the search for the end, two ids of the first worker; the header of the last one.
-  const auto sortOf = [&](const std::vector<int>& ids) {
+  // The first two shares have an entry each, and those of no entry their flags.
+  Alone check(library, "snnjax::CheckEvents<int,false>");
+  check.edge("ids", std::vector<int>{2, 4, 99}).zeros("sorted", 6).state("rows", 1U).state("capacity", 3U);
+  CHECK_EQUAL(check.state("num_inputs", kInputs).run().cycles(), 17U + 6 + 9 + 4);
+  // Sorted already: the flags, the search for the end, a word of two ids; the third word of the header has two starts.
+  const auto sortOf = [&](const std::vector<int>& ids, unsigned in_order) {
     Alone sort(library, "snnjax::SortEvents<int,false>");
     sort.edge("ids", ids).zeros("lists", 12).state("rows", 1U).state("capacity", 3U).state("stride", 12U);
+    sort.edge("in_order", std::vector<unsigned>(6, in_order));
     return sort.state("num_inputs", kInputs).run().cycles();
   };
+  constexpr unsigned kFlags = 2 + 6 + 2, kOrdered = (4 + 2 * 7) + 14, kWord = 7, kStartsOfTwo = 2 * (2 + 4 + 2 * 7);
+  CHECK_EQUAL(sortOf({2, 4, 99}, 1), 19U + kFlags + kOrdered + std::max(8 + kWord, 8 + kStartsOfTwo));
   constexpr unsigned kHeaderOfTwo = 8 + 2 * 3 + 5 * 3 + 4 * 3;
-  CHECK_EQUAL(sortOf({2, 4, 99}), 18U + (6 + 3 * 4) + (4 + 2 * 7) + 12 + kHeaderOfTwo);
-  CHECK_EQUAL(sortOf({4, 2, 99}), 18U + (6 + 3 * 4) + (20 + 3 * 5 + 2 * 7 + 1 * 9) + kHeaderOfTwo);
+  CHECK_EQUAL(sortOf({4, 2, 99}, 0), 19U + kFlags + (20 + 3 * 5 + 2 * 7 + 1 * 9) + kHeaderOfTwo);
 }
 
 void test(const ipu_model::CodeletLibrary& library) {
   for (const Shape shape : {Shape{1, 1}, Shape{2, 3}, Shape{7, 8}, Shape{13, 21}}) {
     for (std::uint32_t seed = 0; seed < 4; ++seed) {
       for (const bool valued : {false, true}) {
-        testSort<unsigned short>(library, "snnjax::SortEvents<unsigned short", shape, valued, seed);
-        testSort<int>(library, "snnjax::SortEvents<int", shape, valued, seed);
+        testSort<unsigned short>(library, "unsigned short", shape, valued, seed);
+        testSort<int>(library, "int", shape, valued, seed);
       }
     }
   }
