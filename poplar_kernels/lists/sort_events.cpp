@@ -38,8 +38,9 @@ class CheckEvents : public poplar::MultiVertex {
 };
 
 // Records of the ids in range, ascending, with the values of each and the slot it came from; the same ids stay in the
-// order of their slots, and what follows them is not written but for the other half of a word. Entries of value 0 are listed after the others, for their
-// gradient alone. Events mostly come sorted: then workers share what is copied, else one sorts a row by insertion.
+// order of their slots, and what follows them is not written but for the other half of a word. Entries of value 0 are
+// listed after the others, for their gradient alone. Events mostly come sorted: then workers share what is copied, else
+// one sorts a row by insertion.
 template <class Source, bool valued>
 class SortEvents : public poplar::MultiVertex {
  public:
@@ -155,8 +156,7 @@ class UnsortEvents : public poplar::MultiVertex {
 template <class Source, bool valued>
 std::uint64_t workerCycles(const CheckEvents<Source, valued>& vertex, unsigned worker) {
   const Range own = quickShareOf(vertex.capacity, worker);
-  return cycles::entry(valued ? 6 : 5, false) + 6 +
-         vertex.rows * cycles::checkedEvents(own.last - own.first, valued);
+  return cycles::entry(valued ? 6 : 5, false) + 6 + vertex.rows * cycles::checkedEvents(own.last - own.first, valued);
 }
 
 template <class Source, bool valued>

@@ -15,12 +15,14 @@ namespace snnjax::cycles {
 constexpr Slots checkedEvents(Slots slots, bool valued) { return 9 + slots * (4 + (valued ? 5 : 0)); }
 // Whether all shares of a row are sorted: a load of each beside the sum of the one before, and the test.
 constexpr Slots kSortedRow = 2 + kShares + 2;
-// What is copied: of two entries two loads, the test for the second one, both in one 2, the store, the loop; with values
-// three words each and a loop of their own.
+// What is copied: of two entries two loads, the test for the second one, both in one 2, the store, the loop; with
+// values three words each and a loop of their own.
 constexpr Slots copiedEvents(Slots words, bool valued) { return 14 + words * (7 + (valued ? 8 : 0)); }
 // A worker's word of the header: around it 8, the searches for the starts in it with their bounds.
 constexpr Slots headerWord(unsigned share, Slots listed) {
-  const unsigned last = 2 * share + 1, starts = last < kStarts ? 0 : last < kListHeader ? smaller(last - kStarts + 1, 2) : 0;
+  const unsigned last = 2 * share + 1, starts = last < kStarts       ? 0
+                                                : last < kListHeader ? smaller(last - kStarts + 1, 2)
+                                                                     : 0;
   return 8 + starts * (2 + numBelow(listed));
 }
 // The header of a row that one worker sorts: starts, each with its share's bound and the loop 3, for all ids a load,

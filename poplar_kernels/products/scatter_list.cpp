@@ -7,8 +7,8 @@
 
 namespace snnjax {
 
-// a / b for numbers of neurons, at most 16 bits: a half more than `a` is so far from a multiple of `b` that rounding does
-// not reach it. A tile has a division of integers only in software.
+// a / b for numbers of neurons, at most 16 bits: a half more than `a` is so far from a multiple of `b` that rounding
+// does not reach it. A tile has a division of integers only in software.
 inline unsigned quotient(unsigned a, float inverse) {
   return static_cast<unsigned>((static_cast<float>(a) + 0.5f) * inverse);
 }

@@ -43,7 +43,9 @@ class Backward {
 
   // The last layer's weights wait for its lists.
   void addListsAlone() {
-    const auto gathers = [](const LayerPlan& layer) { return layer.gathers_gradient || layer.gathers_recurrent; };
+    const auto gathers = [](const LayerPlan& layer) {
+      return layer.gathers_gradient || layer.gathers_recurrent || layer.gradient_on_unit;
+    };
     if (std::ranges::none_of(plan_.layers, gathers)) return pass_.of_lists.clear();
     while (pass_.begun < pass_.of_lists.size()) pass_.addSet(graph_, "");
   }
@@ -142,7 +144,7 @@ class Backward {
   void addWeights(std::size_t l, const Tensor& g_current) {
     const ListPlan& list = plan_.lists[l];
     if (plan_.layers[l].gradient_on_unit) {
-      pass_.body.add(addUnitGradient(graph_, plan_, tensors_, l, g_current, cotangents_.layers[l].g_weights));
+      pass_.body.add(addUnitGradient(graph_, plan_, tensors_, l, g_current, cotangents_.layers[l].g_weights, pass_));
       return;
     }
     if (plan_.layers[l].gathers_gradient) {

@@ -115,7 +115,7 @@ std::vector<State> surrogateStates(const NeuronOptions& neuron);
 Sequence addUnitCurrents(Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t layer,
                          const Tensor& current);
 Sequence addUnitGradient(Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t layer,
-                         const Tensor& g_current, const Tensor& g_weights);
+                         const Tensor& g_current, const Tensor& g_weights, const Pass& pass);
 
 // Lists that a tile reads, as fields and states of RowsGradient, with the gradients of their currents.
 struct RowsRead {

@@ -23,20 +23,18 @@ void addTransposed(Graph& graph, ComputeSet set, unsigned tile, const Tensor& in
 }
 
 // [rows, inputs], at the homes of the lists.
-Tensor addDenseRows(Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t l,
-                    Sequence& program, const std::string& name) {
+Tensor addDenseRows(Graph& graph, ComputeSet set, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t l,
+                    const std::string& name) {
   const ListPlan& list = plan.lists[l];
   const ListTensors& own = tensors.lists[l];
   if (list.dense) return own.values_history.reshape({plan.blockRows(), list.num_neurons});
   const Tensor dense = addAtHomes(graph, FLOAT, list.homes, list.num_neurons, name);
-  const ComputeSet set = graph.addComputeSet(name);
   for (const Home& home : list.homes) {
     addVertex(
         graph, set, templateVertex("snnjax::RowsDense", UNSIGNED_SHORT, list.valued), home.tile,
         {{"lists", rowsOf(own.lists, home)}, {"values", rowsOf(own.values, home)}, {"dense", rowsOf(dense, home)}},
         {{"rows", home.rows}, {"stride", list.stride}, {"capacity", list.capacity}, {"num_inputs", list.num_neurons}});
   }
-  program.add(Execute(set));
   return dense;
 }
 
@@ -48,7 +46,8 @@ Tensor addTransposedRows(Graph& graph, const NetworkPlan& plan, const LayerPlan&
   const auto bytes = static_cast<std::size_t>(layer.unit_share * static_cast<double>(plan.bytes_per_tile));
   const auto division = planner::planProduct({inputs, count, layer.neurons}, {plan.num_tiles, bytes});
   const auto height = static_cast<unsigned>(division.k_step), down = ceilDivide(count, height);
-  const unsigned most = static_cast<unsigned>(division.m_block), least = ceilDivide(inputs, std::max(1U, plan.num_tiles / down));
+  const unsigned most = static_cast<unsigned>(division.m_block),
+                 least = ceilDivide(inputs, std::max(1U, plan.num_tiles / down));
   const unsigned width = ceilDivide(most, std::max(1U, most / least));
   std::vector<Tensor> parts;
   unsigned tile = 0;
@@ -88,8 +87,9 @@ Sequence addUnitCurrents(Graph& graph, const NetworkPlan& plan, const NetworkTen
                          const Tensor& current) {
   const LayerPlan& layer = plan.layers[l];
   const std::string name = "forward/currents" + std::to_string(l);
-  Sequence program;
-  const Tensor rows = addDenseRows(graph, plan, tensors, l, program, "forward/dense_rows" + std::to_string(l));
+  const ComputeSet dense = graph.addComputeSet("forward/dense_rows" + std::to_string(l));
+  const Tensor rows = addDenseRows(graph, dense, plan, tensors, l, "forward/dense_rows" + std::to_string(l));
+  Sequence program({Execute(dense)});
   const Tensor weights = ofNeurons(layer, tensors.layers[l].weights, layer.inputs);
   const Tensor all = asRows(current, layer.tiles, rows.dim(0), layer.paddedNeurons());
   if (layer.paddedNeurons() > layer.neurons) {
@@ -100,11 +100,11 @@ Sequence addUnitCurrents(Graph& graph, const NetworkPlan& plan, const NetworkTen
 }
 
 Sequence addUnitGradient(Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t l,
-                         const Tensor& g_current, const Tensor& g_weights) {
+                         const Tensor& g_current, const Tensor& g_weights, const Pass& pass) {
   const LayerPlan& layer = plan.layers[l];
   const std::string name = "backward/weights" + std::to_string(l);
   Sequence program;
-  const Tensor rows = addDenseRows(graph, plan, tensors, l, program, "backward/dense_rows" + std::to_string(l));
+  const Tensor rows = addDenseRows(graph, pass.of_lists.front(), plan, tensors, l, name + "/dense_rows");
   const ComputeSet set = graph.addComputeSet("backward/transposed" + std::to_string(l));
   const Tensor by_input = addTransposedRows(graph, plan, layer, rows, set, name + "/rows");
   const Tensor by_neuron = addTransposedCurrents(graph, plan, l, g_current, set, name + "/g_current");

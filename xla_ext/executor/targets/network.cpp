@@ -272,11 +272,9 @@ class Bringer {
       }
       builders::addVertex(graph, check, vertex("snnjax::CheckEvents"), home.tile, checked,
                           {{"rows", rows}, {"capacity", list.capacity}, {"num_inputs", list.num_neurons}});
-      builders::addVertex(graph, set, vertex("snnjax::SortEvents"), home.tile, fields,
-                          {{"rows", rows},
-                           {"capacity", list.capacity},
-                           {"stride", list.stride},
-                           {"num_inputs", list.num_neurons}});
+      builders::addVertex(
+          graph, set, vertex("snnjax::SortEvents"), home.tile, fields,
+          {{"rows", rows}, {"capacity", list.capacity}, {"stride", list.stride}, {"num_inputs", list.num_neurons}});
     }
     return poplar::program::Sequence({poplar::program::Execute(check), poplar::program::Execute(set)});
   }

@@ -48,7 +48,9 @@ void testSort(const ipu_model::CodeletLibrary& library, const std::string& ids_t
   if (valued) check.edge("values", values);
   check.state("rows", shape.rows).state("capacity", shape.capacity).state("num_inputs", kInputs).run(true);
   Alone vertex(library, "snnjax::SortEvents<" + types);
-  vertex.edge("in_order", check.get<unsigned>("sorted")).edge("ids", ids).edge("lists", std::vector<unsigned short>(shape.rows * shape.stride(), 77));
+  vertex.edge("in_order", check.get<unsigned>("sorted"))
+      .edge("ids", ids)
+      .edge("lists", std::vector<unsigned short>(shape.rows * shape.stride(), 77));
   if (valued) {
     vertex.edge("values", values).edge("sorted", std::vector<float>(ids.size(), 7));
     vertex.edge("slots", std::vector<unsigned>(ids.size(), 77));
