@@ -182,6 +182,50 @@ class RankSpikes : public poplar::MultiVertex {
   SpikeLists lists() const { return {&rows[0], &membranes[0], parts, slots, columns}; }
 };
 
+// The lists of all parts in one, for all tiles of a sample: those of JoinSpikes, if they are not too many, or what
+// RankSpikes kept.
+template <bool ranked>
+class MergeSpikes : public poplar::MultiVertex {
+ public:
+  In<unsigned> rows;                    // [parts, 1 + slots]
+  Out<unsigned> list;                   // [limit + 1], kNoRow ends it
+  If<!ranked, Out<unsigned>> too_many;  // [1], whether there are more than `limit`
+  unsigned parts, slots, limit;
+
+  bool compute(unsigned worker) {
+    if constexpr (ranked) {
+      if (worker == 0) mergeRanked();
+    } else {
+      const Range own = quickShareOf(parts, worker);
+      unsigned end = countOf(own.first);
+      for (unsigned part = own.first; part < own.last; ++part) {
+        const unsigned* const from = &rows[part * (1 + slots)];
+        const unsigned last = smaller(end + from[0], limit);
+        for (unsigned k = 1; end < last; ++k) list[end++] = from[k];
+      }
+      if (worker > 0) return true;
+      const unsigned all = countOf(parts);
+      list[smaller(all, limit)] = kNoRow;
+      too_many[0] = all > limit ? 1 : 0;
+    }
+    return true;
+  }
+  unsigned countOf(unsigned last) const {
+    unsigned all = 0;
+    for (unsigned part = 0; part < last; ++part) all += rows[part * (1 + slots)];
+    return all;
+  }
+
+ private:
+  void mergeRanked() {
+    unsigned end = 0;
+    for (unsigned part = 0; part < parts; ++part) {
+      for (const unsigned* row = &rows[part * (1 + slots)]; *row != kNoRow && end < limit; ++row) list[end++] = *row;
+    }
+    list[end] = kNoRow;
+  }
+};
+
 template <class W, bool has_second>
 std::uint64_t workerCycles(const LifRecurrentStep<W, has_second>& vertex, unsigned worker) {
   using namespace cycles;
@@ -227,6 +271,26 @@ std::uint64_t workerCycles(const RankSpikes& vertex, unsigned worker) {
   return entry(8, false) + lists.lists * kCountOfList + 8 + (own.last - own.first) * each;
 }
 
+// Of ranked lists one worker copies all.
+template <bool ranked>
+std::uint64_t workerCycles(const MergeSpikes<ranked>& vertex, unsigned worker) {
+  using namespace cycles;
+  const Range own = ranked ? Range{0, worker == 0 ? vertex.parts : 0} : quickShareOf(vertex.parts, worker);
+  Slots rows = 0, counts = ranked ? 0 : worker == 0 ? vertex.parts : own.first;
+  for (unsigned part = own.first; part < own.last; ++part) {
+    const unsigned* const from = &vertex.rows[part * (1 + vertex.slots)];
+    if constexpr (ranked) {
+      for (const unsigned* row = from; *row != kNoRow; ++row) ++rows;
+    } else {
+      rows += from[0];
+    }
+  }
+  return entry(ranked ? 5 : 6, false) + 14 + counts * kCountOfList + (own.last - own.first) * kMergedPart +
+         rows * (kMergedRow + (ranked ? kTestsOfRanked : 0));
+}
+
+template class MergeSpikes<false>;
+template class MergeSpikes<true>;
 template class LifRecurrentStep<float, false>;
 template class LifRecurrentStep<float, true>;
 template class LifRecurrentStep<half, false>;

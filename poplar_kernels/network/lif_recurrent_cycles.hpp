@@ -21,6 +21,9 @@ constexpr Slots kSummedRow = 3, kSummedPart = 5;
 constexpr Slots kFiredPairs = 7, kFiredPair = 5, kOfferedPair = 5, kListedSpike = 5;
 // A count of a list with its loop. A spike that is copied: two loads and stores, the branch.
 constexpr Slots kCountOfList = 3, kCopiedSpike = 5;
+// A part that is merged: its pointer 2, its count, its end 2, the loop; a row of it: load, store and branch, of ranked
+// ones two tests.
+constexpr Slots kMergedPart = 6, kMergedRow = 3, kTestsOfRanked = 2;
 // A rank: around it 10, and that in its own list from lanes to a number 4; a list: pointers, count, test and loop; of
 // two membranes a load, two comparisons, their masks' ones 2, two sums of which one lies beside the branch. Ties, which
 // are rare, are not counted.

@@ -176,8 +176,8 @@ double stepOf(const Work& work, const Product& product, Choice choice) {
   const double pairs = choice.columns / 2.0;
   const double numbers = std::ceil(samples * pairs / kWorkers), each = samples * product.listed / kWorkers;
   const PartsPlan parts = planParts(blocks, choice.columns, static_cast<unsigned>(product.capacity), samples);
-  Load load = {5 * kFields + numbers * (60 + 5 * parts.count + 3 * product.listed), 0};
-  load.bytes += double{1} * samples * parts.count * (1 + parts.slots) * kWord;
+  Load load = {5 * kFields + numbers * (60 + 5 * parts.lists + 3 * product.listed), 0};
+  load.bytes += double{1} * samples * parts.lists * (1 + parts.of_list) * kWord;
   double cycles = 3 * kExchange + 4 * kSet + parts.cycles;
   if (work.learns) {
     const unsigned entries = samples * static_cast<unsigned>(product.capacity);
@@ -334,11 +334,14 @@ Bytes bytesOf(const Work& work, Choice choice) {
 }
 
 PartsPlan planParts(unsigned blocks, unsigned columns, unsigned capacity, unsigned samples) {
-  // Cycles; slots of a pair that is searched, with those of the spikes that it may have; cycles of a part.
-  constexpr double kMessage = 3, kPair = 6, kPart = 36;
+  // Cycles; slots of a pair that is searched, with those of the spikes that it may have; cycles of a part; those of a
+  // merge and of asking all samples for lists with too many.
+  constexpr double kMessage = 3, kPair = 6, kPart = 36, kAsk = 1200;
+  // Steps in which lists have too many are ranked as well: merging has to be so many times as fast.
+  constexpr double kPays = 2;
   constexpr unsigned kFewest = 8;  // slots: a part whose own list overflows ranks twice
-  PartsPlan best;
-  best.cycles = std::numeric_limits<double>::infinity();
+  PartsPlan best, merged;
+  best.cycles = merged.cycles = std::numeric_limits<double>::infinity();
   for (unsigned of_part = blocks; of_part > 0; --of_part) {
     const unsigned count = ceilDivide(blocks, of_part),
                    slots = (std::min(std::max(capacity, kFewest), of_part * columns) + 1) / 2 * 2;
@@ -347,9 +350,12 @@ PartsPlan planParts(unsigned blocks, unsigned columns, unsigned capacity, unsign
     const double ranked = std::ceil(double{1} * capacity / count / kWorkers) * kWorkers * (10 + 3.5 * capacity);
     const double cycles = heard + count * (2 * slots + 2 * kMessage + kPart) + ranked +
                           double{1} * samples * count * (slots + kMessage + 1);
-    if (cycles < best.cycles) best = {count, of_part, slots, cycles};
+    if (cycles < best.cycles) best = {count, of_part, slots, false, count, slots, cycles};
+    const double once = heard + kAsk + count * (slots + kMessage + kPart) + double{5} * capacity +
+                        double{1} * samples * (capacity + kMessage + 1);
+    if (once < merged.cycles) merged = {count, of_part, slots, true, 1, capacity, once};
   }
-  return best;
+  return kPays * merged.cycles < best.cycles ? merged : best;
 }
 
 SumsPlan planSums(unsigned blocks, unsigned entries) {

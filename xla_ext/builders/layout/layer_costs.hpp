@@ -80,9 +80,12 @@ Bytes bytesOf(const Work& work, Choice choice);
 
 // In how many parts of so many blocks, the last of which may be fewer, the spikes of a sample are listed in the loop of
 // a recurrent layer, with so many slots each. What a step costs grows with the neurons of a part, and with the number
-// of parts, all of which each of them hears.
+// of parts, all of which each of them hears. Where that takes long, the parts are merged instead, and ranked only in
+// steps in which a list has too many.
 struct PartsPlan {
   unsigned count = 1, blocks = 1, slots = 2;
+  bool are_merged = false;
+  unsigned lists = 1, of_list = 2;  // that a neuron reads, with so many slots
   double cycles = 0;
 };
 PartsPlan planParts(unsigned blocks, unsigned columns, unsigned capacity, unsigned samples);

@@ -21,31 +21,39 @@ class RecurrentForward {
   void add(const Tensor& current, const Offered& offered) {
     const unsigned columns = layer_.tiles.columns;
     sent_ = addRows(FLOAT, columns, "sent");
-    const auto add = [&](const char* set) { return graph_.addComputeSet(name(set)); };
-    const ComputeSet neurons = add("neurons"), found = add("spikes"), joined = add("own_lists"),
-                     ranked = add("own_ranks");
+    const ComputeSet neurons = addSet("neurons");
     for (std::size_t g = 0; g < layer_.sample_groups.size(); ++g) {
-      for (unsigned sample = 0; sample < layer_.sample_groups[g].count; ++sample) {
-        lists_.push_back(addSample(g, sample, found, joined, ranked));
-      }
+      for (unsigned sample = 0; sample < layer_.sample_groups[g].count; ++sample) addSample(g, sample);
     }
-    forEachTile(plan_, l_, [&](const LayerTile& at) { addNeurons(neurons, at, current, offered); });
+    const Tensor own_current = bring(current);
+    forEachTile(plan_, l_, [&](const LayerTile& at) { addNeurons(neurons, at, own_current, offered); });
     const unsigned tiles = layer_.tiles.count * static_cast<unsigned>(layer_.sample_groups.size());
-    iteration_.advance(graph_, ranked, layer_.tiles.first, tiles, 1);
+    iteration_.advance(graph_, parts_.are_merged ? merged_ : ranked_, layer_.tiles.first, tiles, 1);
     pass_.before.add(addFirstSpikes(graph_, plan_, tensors_, l_));
     pass_.body.add(iteration_.reset());
-    pass_.body.add(
-        Repeat(plan_.block_steps, Sequence({Execute(neurons), Execute(found), Execute(joined), Execute(ranked)})));
+    Sequence step({Execute(neurons), Execute(found_), Execute(joined_)});
+    step.add(parts_.are_merged ? mergeParts() : Execute(ranked_));
+    pass_.body.add(Repeat(plan_.block_steps, step));
   }
 
  private:
   std::string name(const std::string& what) const { return "forward/" + what + std::to_string(l_); }
+
+  ComputeSet addSet(const char* what) { return graph_.addComputeSet(name(what)); }
 
   // [blocks, batch * columns], of each sample on the tiles of its group.
   Tensor addRows(const Type& type, std::size_t columns, const char* what) {
     const Tensor all = graph_.addVariable(type, {layer_.tiles.count, plan_.options.batch * columns}, name(what));
     forEachTile(plan_, l_, [&](const LayerTile& at) { graph_.setTileMapping(at.ownRows(all), at.tile()); });
     return all;
+  }
+
+  // To the tiles of the layer, once and not in every step.
+  Tensor bring(const Tensor& current) {
+    if (layer_.row_parts == 1) return current;
+    const Tensor own = addRowsOf(graph_, plan_, l_, layer_.tiles.columns, name("own_current"));
+    pass_.body.add(Copy(current, own));
+    return own;
   }
 
   void addNeurons(ComputeSet set, const LayerTile& at, const Tensor& current, const Offered& offered) {
@@ -58,13 +66,13 @@ class RecurrentForward {
                                  {"iteration", iteration_.at(at.tile())},
                                  {"sent", at.ownRows(sent_)}});
     std::vector<State> states = neuronStates(at);
-    states.insert(states.end(), {{"parts", parts_.count}, {"stride", 1 + parts_.slots}});
+    states.insert(states.end(), {{"parts", parts_.lists}, {"stride", 1 + parts_.of_list}});
     addVertex(graph_, set, templateVertex("snnjax::LifRecurrentStep", weightsType(plan_), layer_.neuron.second_state),
               at.tile(), fields, states);
   }
 
-  // Of a sample, the lists of all parts: [parts, 1 + slots], on tiles of its group.
-  Tensor addSample(std::size_t g, unsigned sample, ComputeSet found, ComputeSet joined, ComputeSet ranked) {
+  // Of a sample, the lists of all parts, [parts, 1 + slots], on tiles of its group.
+  void addSample(std::size_t g, unsigned sample) {
     const unsigned b = layer_.sample_groups[g].first + sample, columns = layer_.tiles.columns;
     const auto add = [&](const Type& type, std::size_t width, const char* what) {
       const Tensor parts = graph_.addVariable(type, {parts_.count, width}, name(what));
@@ -79,7 +87,7 @@ class RecurrentForward {
     for (unsigned part = 0; part < parts_.count; ++part) {
       const unsigned tile = tileOf(g, sample, part), first = part * parts_.blocks,
                      last = std::min(layer_.tiles.count, first + parts_.blocks);
-      addVertex(graph_, found, "snnjax::ListSpikes", tile,
+      addVertex(graph_, found_, "snnjax::ListSpikes", tile,
                 {{"sent", sent_.slice(first, last).slice(b * columns, (b + 1) * columns, 1)},
                  {"rows", rows_found[part]},
                  {"membranes", found_membranes[part]}},
@@ -87,13 +95,13 @@ class RecurrentForward {
                  {"first_id", first * columns},
                  {"columns", columns},
                  {"slots", shared}});
-      addVertex(graph_, joined, "snnjax::JoinSpikes", tile,
+      addVertex(graph_, joined_, "snnjax::JoinSpikes", tile,
                 {{"rows", rows_found[part]},
                  {"membranes", found_membranes[part]},
                  {"joined_rows", rows[part]},
                  {"joined", membranes[part]}},
                 {{"slots", shared}, {"capacity", parts_.slots}, {"columns", columns}});
-      addVertex(graph_, ranked, "snnjax::RankSpikes", tile,
+      addVertex(graph_, ranked_, "snnjax::RankSpikes", tile,
                 {{"rows", rows}, {"membranes", membranes}, {"list", lists[part]}},
                 {{"parts", parts_.count},
                  {"own", part},
@@ -101,7 +109,32 @@ class RecurrentForward {
                  {"limit", list_.capacity},
                  {"columns", columns}});
     }
-    return lists.flatten();
+    lists_.push_back(parts_.are_merged ? merge(tileOf(g, sample, 0), rows, lists) : lists.flatten());
+  }
+
+  // The list of a sample, from those of its parts as they are joined, and as they are ranked.
+  Tensor merge(unsigned tile, const Tensor& joined, const Tensor& ranked) {
+    const Tensor list = graph_.addVariable(UNSIGNED_INT, {parts_.of_list + 1}, name("list")),
+                 too_many = graph_.addVariable(UNSIGNED_INT, {1}, name("too_many"));
+    graph_.setTileMapping(list, tile);
+    graph_.setTileMapping(too_many, tile);
+    const std::vector<State> states = {{"parts", parts_.count}, {"slots", parts_.slots}, {"limit", list_.capacity}};
+    addVertex(graph_, merged_, "snnjax::MergeSpikes<false>", tile,
+              {{"rows", joined}, {"list", list}, {"too_many", too_many}}, states);
+    addVertex(graph_, again_, "snnjax::MergeSpikes<true>", tile, {{"rows", ranked}, {"list", list}}, states);
+    too_many_.push_back(too_many);
+    return list;
+  }
+
+  // Ranks follow where any sample has too many.
+  Sequence mergeParts() {
+    const Tensor any = graph_.addVariable(poplar::BOOL, {}, name("any"));
+    graph_.setTileMapping(any, layer_.tiles.first);
+    const ComputeSet asked = addSet("too_many");
+    addVertex(graph_, asked, templateVertex("snnjax::AnyWord", poplar::BOOL), layer_.tiles.first,
+              {{"in", poplar::concat(too_many_)}, {"any", any}}, {{"count", static_cast<unsigned>(too_many_.size())}});
+    return Sequence({Execute(merged_), Execute(asked),
+                     poplar::program::If(any, Sequence({Execute(ranked_), Execute(again_)}), Sequence())});
   }
 
   // Parts of samples lie evenly spread over the tiles of their group.
@@ -121,7 +154,10 @@ class RecurrentForward {
   Counter iteration_;  // of the loop over a block's steps
   PartsPlan parts_;
   Tensor sent_;                // [blocks, batch * columns]
-  std::vector<Tensor> lists_;  // of each sample, of the step before: [parts * (1 + slots)]
+  std::vector<Tensor> lists_;  // of each sample, of the step before: [lists * (1 + slots)]
+  std::vector<Tensor> too_many_;
+  ComputeSet found_ = addSet("spikes"), joined_ = addSet("own_lists"), ranked_ = addSet("own_ranks"),
+             merged_ = addSet("merged"), again_ = addSet("merged_ranks");
 };
 
 }  // namespace
