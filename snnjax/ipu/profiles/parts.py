@@ -21,7 +21,7 @@ READOUT = "readout"
 # Names of sets whose vertices do not say what they are for.
 _BY_NAME = {
     **dict.fromkeys(("sum_of_groups", "transposed"), WEIGHTS),
-    **dict.fromkeys(("sum_dropped", "sum_of_blocks"), LISTS),
+    **dict.fromkeys(("sum_dropped", "sum_of_blocks", "too_many"), LISTS),
     **dict.fromkeys(
         ("zeros", "over_batch"), NEURONS
     ),  # cotangents of states; gradients of biases and constants
@@ -32,7 +32,7 @@ _BY_CODELET = {
         LISTS,
     ),
     **dict.fromkeys(
-        ("ScatterList", "MaskLists", "SortEvents", "UnsortEvents", "ListInputs"),
+        ("ScatterList", "MaskLists", "CheckEvents", "SortEvents", "UnsortEvents", "ListInputs"),
         LISTS,
     ),
     **dict.fromkeys(("RowsDense", "MatrixProduct", "SumPartials"), WEIGHTS),  # on the matrix unit
@@ -44,6 +44,7 @@ _BY_CODELET = {
             "ListSpikes",
             "JoinSpikes",
             "RankSpikes",
+            "MergeSpikes",
             "SlotsOfNeurons",
         ),
         LISTS,

@@ -71,7 +71,7 @@ static_assert(sumRows(733, 2, true) == 12 + 733 + 91 && sumRows(16, 10, true) ==
 // One op's rows, and copies. Two entries of value 0: skipped, once for a block of columns.
 static_assert(matmulRow(14, 2, 2, 4, 2) == 10 + (5 + 14 * 7) + 2 * 5 + 2);
 static_assert(matmulStore(4) == 2 && matmulStore(2) == 5);
-static_assert(scatterGroup(14, 3) == 2 * 32 + 4 + 3 * 20);
+static_assert(scatterGroup(14, 3) == 2 * 32 + 4 + 3 * 16);
 static_assert(filled(6, 4, 6) == 3 * 2 && filled(5, 4, 5) == 5 * 2 && moved(6, 4, 6) == 3 * 3 &&
               moved(6, 2, 6) == 3 * 3);
 

@@ -161,6 +161,33 @@ void testDots(const ipu_model::CodeletLibrary& library, unsigned n) {
   }
 }
 
+// The parts of a sample in one list: as they are joined, if they are not too many, or as they are ranked.
+struct Parts {
+  std::vector<unsigned> joined, ranked;
+  unsigned columns, slots, limit;
+};
+void testMerge(const ipu_model::CodeletLibrary& library, const Parts& parts, const std::vector<unsigned>& ids,
+               const std::vector<unsigned>& kept) {
+  const auto merge = [&](Alone& vertex, const std::vector<unsigned>& rows) {
+    const auto count = static_cast<unsigned>(rows.size() / (1 + parts.slots));
+    vertex.edge("rows", rows).edge("list", std::vector<unsigned>(parts.limit + 1, 77)).state("parts", count);
+    vertex.state("slots", parts.slots).state("limit", parts.limit).run();
+    std::vector<unsigned> merged;
+    for (const unsigned row : vertex.get<unsigned>("list")) {
+      if (row == 0) break;
+      merged.push_back(row / parts.columns - 1);
+    }
+    return merged;
+  };
+  Alone joined(library, "snnjax::MergeSpikes<false>");
+  joined.edge("too_many", std::vector<unsigned>{77});
+  const std::vector<unsigned> all = merge(joined, parts.joined);
+  CHECK_EQUAL(joined.get<unsigned>("too_many")[0], ids.size() > parts.limit ? 1U : 0U);
+  if (ids.size() <= parts.limit) CHECK(all == ids);
+  Alone ranked(library, "snnjax::MergeSpikes<true>");
+  CHECK(merge(ranked, parts.ranked) == kept);
+}
+
 // What is kept of the spikes of a sample, a share of `rate` in 100 of its neurons, with membranes of so many different
 // values: each part of the blocks lists its own, in few slots, and ranks them among all.
 void testLists(const ipu_model::CodeletLibrary& library, unsigned columns, unsigned rate, unsigned capacity,
@@ -169,7 +196,7 @@ void testLists(const ipu_model::CodeletLibrary& library, unsigned columns, unsig
   const unsigned neurons = kBlocks * columns, shared = (neurons / 2 + 5) / 6 * 2;
   const unsigned slots = (std::min(capacity, neurons) + 1) / 2 * 2;
   Draw draw(columns + rate + values);
-  std::vector<unsigned> ids, rows, kept;
+  std::vector<unsigned> ids, rows, ranked, kept;
   std::vector<float> membranes(kParts * neurons), joined;
   for (unsigned id = 0; id < membranes.size(); ++id) {
     membranes[id] = static_cast<float>(draw.below(values)) / 8.0f - 2.0f;
@@ -196,11 +223,14 @@ void testLists(const ipu_model::CodeletLibrary& library, unsigned columns, unsig
     rank.edge("rows", rows).edge("membranes", joined).edge("list", std::vector<unsigned>(1 + slots));
     rank.state("parts", kParts).state("own", part).state("slots", slots).state("limit", capacity);
     rank.state("columns", columns).run(true);
-    for (const unsigned row : rank.get<unsigned>("list")) {
+    const auto list = rank.get<unsigned>("list");
+    ranked.insert(ranked.end(), list.begin(), list.end());
+    for (const unsigned row : list) {
       if (row == 0) break;
       kept.push_back(row / columns - 1);
     }
   }
+  testMerge(library, {rows, ranked, columns, slots, capacity}, ids, kept);
   std::ranges::sort(ids, [&](unsigned a, unsigned b) {
     if (membranes[a] != membranes[b]) return membranes[a] > membranes[b];
     return snnjax::hashOf(a) < snnjax::hashOf(b);
