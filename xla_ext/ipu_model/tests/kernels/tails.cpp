@@ -72,7 +72,7 @@ const std::set<Size> kBounds = {
 // What an element more may take beside one of many that go one by one, where that is more than two of these: turns of
 // several elements, words of bits, blocks of columns; searches, and rows that all workers share where they are few.
 const std::map<Size, double> kSteps = {
-    {{"Cast", "count"}, 4},
+    {{"Cast", "count"}, 18},  // up to three at the end one by one, in halves merged into words, beside four a turn
     {{"Fill", "count"}, 220},  // seven bytes at the end, which are merged into words, beside 32 a turn
     {{"JoinCandidates", "num_neurons"}, 4},
     {{"ListInputs", "num_inputs"}, 2},
@@ -83,10 +83,11 @@ const std::map<Size, double> kSteps = {
     {{"MatrixProduct", "columns"}, 16},
     {{"MatrixProduct", "depth"}, 16},
     {{"MatrixProduct", "rows"}, 16},
+    {{"MergeSpikes", "parts"}, 6},
     {{"PackMarks", "neurons"}, 8},
     {{"RowsDots", "neurons"}, 4},
     {{"RowsGradient", "neurons"}, 6},
-    {{"ScatterList", "capacity"}, 6},
+    {{"ScatterList", "capacity"}, 8},
     {{"SelectMarked", "columns"}, 18},
     {{"SelectSpikesBackward", "neurons"}, 16},
     {{"SlotsOfNeurons", "neurons"}, 16},
