@@ -87,6 +87,11 @@ NETWORKS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"dense": True, "recurrent": (0,), "lengths": True, "widths": (8,)},
         {"capacity": 4, "inputs_gradient": True, "surrogate": "arctan"},
     ),
+    # Parts of a sample are merged; some steps have more spikes than slots, others fewer.
+    "recurrent-merged": (
+        {"recurrent": (0,), "widths": (160,), "lengths": True, "first_spikes": True},
+        {"capacity": 80},
+    ),
     "one-step": ({"recurrent": (0,), "steps": 1, "first_spikes": True}, {"capacity": 4}),
     "three-layers": ({"widths": (7, 6, 10), "lengths": True}, {"capacity": (12, 4, 4), "surrogate": "triangle"}),
 }  # fmt: skip
