@@ -72,7 +72,7 @@ const std::set<Size> kBounds = {
 // What an element more may take beside one of many that go one by one, where that is more than two of these: turns of
 // several elements, words of bits, blocks of columns; searches, and rows that all workers share where they are few.
 const std::map<Size, double> kSteps = {
-    {{"Cast", "count"}, 18},  // up to three at the end one by one, in halves merged into words, beside four a turn
+    {{"Cast", "count"}, 18},   // up to three at the end one by one, in halves merged into words, beside four a turn
     {{"Fill", "count"}, 220},  // seven bytes at the end, which are merged into words, beside 32 a turn
     {{"JoinCandidates", "num_neurons"}, 4},
     {{"ListInputs", "num_inputs"}, 2},
