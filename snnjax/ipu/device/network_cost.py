@@ -123,8 +123,8 @@ _LISTS = Terms(
     loops=5020,
     loop_neurons=162,
     loop_columns=1100,
-    loop_rows=2.4,
-    loop_lists=19,
+    loop_rows=2.2,
+    loop_lists=17,
 )
 _DENSE = Terms(
     network=628,
