@@ -6,7 +6,7 @@
 #include "../fields.hpp"
 #include "../numbers.hpp"
 #include "../workers.hpp"
-#include "elementwise_chain_cycles.hpp"
+#include "cycles.hpp"
 #include "elementwise_chain_ops.hpp"
 
 namespace snnjax {
@@ -215,7 +215,7 @@ class ElementwiseChain : public poplar::MultiVertex {
   InRows<unsigned> in;    // [inputs][count], or [1] where the program says so
   OutRows<unsigned> out;  // [outputs][count]; some are inputs too, and overwritten
   unsigned count, once, words;
-  unsigned pointers, four, two, one;  // issue slots of the code it stands for (elementwise_chain_cycles.hpp)
+  unsigned pointers, four, two, one;  // issue slots of the code it stands for (cycles.hpp)
 
   bool compute(unsigned worker) {
     runBlocks(*this, worker, kWordUnit, [this](const auto& each, unsigned first, unsigned size, Slots& slots) {
@@ -236,7 +236,7 @@ class MixedElementwiseChain : public poplar::MultiVertex {
   OutRows<unsigned short> out_halves;  // alike
   OutRows<unsigned char> out_bytes;    // alike
   unsigned count, once, words;
-  unsigned pointers, four, two, one;  // issue slots of the code it stands for (elementwise_chain_cycles.hpp)
+  unsigned pointers, four, two, one;  // issue slots of the code it stands for (cycles.hpp)
 
   bool compute(unsigned worker) {
     runBlocks(*this, worker, kNarrowUnit, [this](const auto& each, unsigned first, unsigned size, Slots& slots) {

@@ -14,7 +14,7 @@
 #include <poplar/Vertex.hpp>
 
 #include "../numbers.hpp"
-#include "elementwise_chain_cycles.hpp"
+#include "cycles.hpp"
 
 // OP(name, suffix, From, To, Work, expression of x). From and To are what slots hold: float, int or unsigned; bools are
 // 0 or 1.

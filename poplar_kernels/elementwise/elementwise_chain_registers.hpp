@@ -12,7 +12,7 @@
 
 #include "../fields.hpp"
 #include "../workers.hpp"
-#include "elementwise_chain_cycles.hpp"
+#include "cycles.hpp"
 #include "elementwise_chain_ops.hpp"
 
 namespace snnjax::chain {

@@ -1,13 +1,12 @@
 // Random numbers from a key and the element's index: independent of the mapping to tiles, and made from the same bits
 // as JAX's. In [0, 1) they equal jax.random.uniform bit for bit; scaled ones round product and sum separately, where
 // XLA may fuse them.
-#include "random_cycles.hpp"
-
 #include <type_traits>
 
 #include "../fields.hpp"
 #include "../numbers.hpp"
 #include "../workers.hpp"
+#include "cycles.hpp"
 #include "threefry.hpp"
 
 namespace snnjax {

@@ -1,10 +1,11 @@
 // select_spikes: the candidates of capped lists, which join_candidates.cpp joins; their values, and their gradient.
-#include "select_spikes_cycles.hpp"
-
 #include "../fields.hpp"
-#include "../surrogates_cycles.hpp"
+#include "../numbers.hpp"
+#include "../surrogates.hpp"
 #include "../words.hpp"
 #include "candidates.hpp"
+#include "candidates_cycles.hpp"
+#include "cycles.hpp"
 
 namespace snnjax {
 
@@ -99,9 +100,10 @@ class SelectSpikesBackward : public poplar::MultiVertex {
   }
 };
 
+using namespace cycles;
+
 template <class Id>
 std::uint64_t workerCycles(const SelectCandidates<Id>& vertex, unsigned worker) {
-  using namespace cycles;
   const Range own = neuronsOfWorker(vertex.neurons, worker);
   const unsigned neurons = own.last - own.first;
   Slots slots = entry(7, false);
@@ -122,7 +124,6 @@ std::uint64_t workerCycles(const SelectCandidates<Id>& vertex, unsigned worker) 
 // Slot by slot: comparison, choice, store, loop.
 template <class W, class Id>
 std::uint64_t workerCycles(const ListValues<W, Id>& vertex, unsigned worker) {
-  using namespace cycles;
   const Range own = shareOf(vertex.rows, worker, vertex.capacity % kPerWord<W> == 0 ? 1 : kPerWord<W>);
   return entry(5, true) + Slots{own.last - own.first} * (10 + vertex.capacity * (3 + store(sizeof(W))));
 }
@@ -131,7 +132,6 @@ std::uint64_t workerCycles(const ListValues<W, Id>& vertex, unsigned worker) {
 // slope, masked product 4, sum with what is there 2 and its store.
 template <class T, class Id>
 std::uint64_t workerCycles(const SelectSpikesBackward<T, Id>& vertex, unsigned worker) {
-  using namespace cycles;
   const unsigned unit = vertex.neurons % kPerWord<T> == 0 ? 1 : kPerWord<T>;
   const Range own = shareOf(vertex.rows, worker, unit);
   Slots slots = entry(11, true);

@@ -1,11 +1,10 @@
 // Elements written without arithmetic: a constant, a transposed copy.
-#include "copy_cycles.hpp"
-
 #include <type_traits>
 
 #include "../fields.hpp"
 #include "../words.hpp"
 #include "../workers.hpp"
+#include "cycles.hpp"
 
 namespace snnjax {
 

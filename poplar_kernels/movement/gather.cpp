@@ -1,11 +1,10 @@
 // Rows of a table by index, and a window of rows; elements of any type, by their width.
-#include "gather_cycles.hpp"
-
 #include <type_traits>
 
 #include "../fields.hpp"
 #include "../words.hpp"
 #include "../workers.hpp"
+#include "cycles.hpp"
 
 namespace snnjax {
 

@@ -1,8 +1,7 @@
 // The table rows that the windows of a gather or scatter cover.
-#include "row_numbers_cycles.hpp"
-
 #include "../fields.hpp"
 #include "../workers.hpp"
+#include "cycles.hpp"
 
 namespace snnjax {
 

@@ -2,11 +2,10 @@
 //
 // Every worker goes through all ids and takes those of its own rows, in their order: so of several new values for one
 // row the last wins, for any number of workers.
-#include "scatter_rows_cycles.hpp"
-
 #include "../fields.hpp"
 #include "../words.hpp"
 #include "../workers.hpp"
+#include "cycles.hpp"
 
 namespace snnjax {
 

@@ -1,10 +1,9 @@
 // Table rows combined with others by index. As in scatter_rows.cpp, every worker goes through all indices and takes
 // those of its own rows, in their order.
-#include "scatter_with_cycles.hpp"
-
 #include "../combine.hpp"
 #include "../fields.hpp"
 #include "../workers.hpp"
+#include "cycles.hpp"
 
 namespace snnjax {
 

@@ -1,12 +1,11 @@
 // Sorting by several keys: keys become unsigned numbers of the same order, a merge sort orders the places of the
 // elements by them, and elements of any type are then taken from their places.
-#include "sort_numbers_cycles.hpp"
-
 #include <type_traits>
 
 #include "../fields.hpp"
 #include "../numbers.hpp"
 #include "../workers.hpp"
+#include "cycles.hpp"
 
 namespace snnjax {
 

@@ -1,10 +1,9 @@
 // Windows of consecutive rows that start at a row known only at run time. A window that would reach beyond the table is
 // moved back into it.
-#include "windows_cycles.hpp"
-
 #include "../fields.hpp"
 #include "../words.hpp"
 #include "../workers.hpp"
+#include "cycles.hpp"
 
 namespace snnjax {
 

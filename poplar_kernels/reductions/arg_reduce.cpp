@@ -1,9 +1,8 @@
 // The largest or smallest number of each row, and its position.
-#include "arg_reduce_cycles.hpp"
-
 #include "../combine.hpp"
 #include "../fields.hpp"
 #include "../workers.hpp"
+#include "cycles.hpp"
 
 namespace snnjax {
 

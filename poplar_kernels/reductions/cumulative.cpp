@@ -1,9 +1,8 @@
 // Running sums, products, maxima and minima along rows.
-#include "cumulative_cycles.hpp"
-
 #include "../combine.hpp"
 #include "../fields.hpp"
 #include "../workers.hpp"
+#include "cycles.hpp"
 
 namespace snnjax {
 

@@ -1,11 +1,10 @@
 // Reductions of the middle dimension: [outer, rows, inner] -> [outer, inner]. Sums of halves are accumulated as floats.
-#include "reduce_cycles.hpp"
-
 #include <type_traits>
 
 #include "../combine.hpp"
 #include "../fields.hpp"
 #include "../workers.hpp"
+#include "cycles.hpp"
 
 namespace snnjax {
 

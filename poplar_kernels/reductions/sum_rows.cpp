@@ -1,9 +1,8 @@
 // The sum over rows: of the partial dot products of many tiles, of the gradients of all samples.
-#include "sum_rows_cycles.hpp"
-
 #include "../fields.hpp"
 #include "../numbers.hpp"
 #include "../workers.hpp"
+#include "cycles.hpp"
 
 namespace snnjax {
 

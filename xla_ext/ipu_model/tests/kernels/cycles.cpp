@@ -1,15 +1,11 @@
 // Costs of the snn codelets: figures that a reader can count, and monotone in the work.
+#include "poplar_kernels/lists/cycles.hpp"
 #include "kernels/alone.hpp"
 #include "kernels/lists/lists.hpp"
 #include "poplar_kernels/lists/join_candidates_cycles.hpp"
-#include "poplar_kernels/lists/list_inputs_cycles.hpp"
-#include "poplar_kernels/lists/select_marked_cycles.hpp"
-#include "poplar_kernels/lists/select_spikes_cycles.hpp"
-#include "poplar_kernels/network/lif_network_state_cycles.hpp"
-#include "poplar_kernels/products/list_rows_cycles.hpp"
-#include "poplar_kernels/products/scatter_list_cycles.hpp"
-#include "poplar_kernels/products/spike_matmul_cycles.hpp"
-#include "poplar_kernels/reductions/sum_rows_cycles.hpp"
+#include "poplar_kernels/network/cycles.hpp"
+#include "poplar_kernels/products/cycles.hpp"
+#include "poplar_kernels/reductions/cycles.hpp"
 
 namespace {
 

@@ -2,8 +2,7 @@
 #include <algorithm>
 
 #include "kernels/alone.hpp"
-#include "poplar_kernels/movement/gather_cycles.hpp"
-#include "poplar_kernels/movement/scatter_rows_cycles.hpp"
+#include "poplar_kernels/movement/cycles.hpp"
 
 namespace {
 

@@ -1,7 +1,7 @@
 // The codelets of lif_network for neurons with a second state, each alone against the equations of
 // snnjax/ops/_lif_network/layer.py. What they share with plain LIF (lists, lengths, time) the tests of that hold.
 #include "kernels/alone.hpp"
-#include "poplar_kernels/network/lif_network_state_cycles.hpp"
+#include "poplar_kernels/network/cycles.hpp"
 
 namespace {
 

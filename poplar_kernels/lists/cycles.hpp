@@ -1,4 +1,5 @@
-// What the loops of listed_rows.hpp and lists.hpp cost, in issue slots. `width` is the bytes of a weight.
+// What the codelets of lists/ cost, in issue slots: those that read lists, and the loops of listed_rows.hpp and
+// lists.hpp; those that make them. `width` is the bytes of a weight.
 #pragma once
 
 #include "../conventions.hpp"
@@ -115,5 +116,80 @@ constexpr Slots startsOf(Slots spikes) { return 4 + spikes * 3 + (kShares - 1) *
 
 // The header of a record: two loads, two min, their addresses.
 constexpr Slots kRecordHeader = 6;
+
+// A row: pointers 6, three entries of its header and the starts of shares, the loop over rows 3. A pair of inputs, or
+// one of an odd number: load, comparison with the masks' way to an integer register 2, branch, loop. One that is not 0:
+// test and branch 2, the store of its id and of its value, two counters, the masks once more.
+constexpr Slots listedRow(Slots num_inputs, Slots used, unsigned id_bytes) {
+  return 9 + 3 * store(id_bytes) + startsOf(used) + numbersOf(static_cast<unsigned>(num_inputs)) * 5 +
+         used * (6 + store(id_bytes));
+}
+
+// Whether a row is sorted: a slot's load, comparison and branch, loop; its value's load, range 2, comparison and
+// branch.
+constexpr Slots isSorted(Slots capacity, bool valued) { return 6 + capacity * (4 + (valued ? 5 : 0)); }
+// What is copied: a load, the store of 16 bits, the loop; with values a load and two stores besides.
+constexpr Slots copiedEvents(Slots entries, bool valued) { return 12 + entries * (2 + kShortStore + (valued ? 3 : 0)); }
+// The header: starts, each with its share's bound and the loop 3, for all ids a load, comparison and branch; of two
+// entries both in one 2, and the store.
+constexpr Slots eventsHeader(Slots kept) { return 8 + kept * 3 + (kShares - 1) * 3 + kListHeader / 2 * 3; }
+
+// A slot of the input: its id, range 2, loop 2; of one in range the entry before it with the comparison 3, the store of
+// 16 bits; with values 2 more, the value 2, two stores. An entry that moves: the same, a load for each store, the loop.
+constexpr Slots sortedEvents(Slots listed, Slots capacity, Slots moves, bool valued) {
+  const Slots entry = 3 + kShortStore + (valued ? 2 + 2 + 2 : 0);
+  return 20 + capacity * 5 + listed * entry + moves * (entry + 2 + (valued ? 1 : 0));
+}
+
+// A zero by its store and branch; an entry: its slot, range 2, address 1, load, store, loop 2.
+constexpr Slots unsortedEvents(Slots listed, Slots capacity) { return 12 + capacity * 2 + kRecordHeader + listed * 8; }
+
+// Two neighbours of which none is a candidate: loads of the membranes and of the least thresholds 2, the comparison,
+// its two lanes in one, the result into a main register, the branch, the loop's branch: 7. Where one is, each of both
+// by itself: loads of its membrane and threshold 2, the comparison, its result into a main register, the branch: 5. A
+// single neuron, where an odd number of neurons lets no pair begin at 64 bits: the same and its loop, 6. A candidate
+// besides: its threshold, the comparison, its result into a main register, the branch.
+constexpr Slots kPair = 7, kNearPair = 10, kNeuron = 6, kWhichKind = 4;
+
+// What one pass over a worker's neurons finds.
+struct Walk {
+  Slots pairs, near_pairs, singles;
+};
+
+constexpr Slots walkOf(Walk walk) { return walk.pairs * kPair + walk.near_pairs * kNearPair + walk.singles * kNeuron; }
+
+// A row of up to four pairs: their loads, the unions of all but one, the store, two pointers, the branch. Of more: each
+// with its load, union and branch; a word its bounds 4, the store and its address 2; pointers and the branch 4.
+constexpr Slots packedRow(Slots pairs) {
+  if (pairs <= 4) return 2 * pairs - 1 + 4;
+  return pairs * 3 + (pairs + 7) / 8 * 6 + 4;
+}
+
+// The first block of a share 4, so many steps to it, and how many blocks there are 8. A block: the load of its word,
+// the test, pointer and branch; of several words each: the load and its address, the test, loop 3, and the block 5. A
+// word that marks any neuron: which block it is 3, both halves in one 3. A candidate: leading bit, its mask, what is
+// left, the loop; its id, whether it is own 3, which kind 3: 11, and the loads of its membrane.
+constexpr Slots kFirstBlock = 12, kNextBlock = 3, kBlock = 4, kWords = 5, kWord = 6, kMarkedWord = 6;
+constexpr Slots kMarkedCandidate = 12;
+
+constexpr Slots blocksOfRow(Slots blocks, unsigned columns) {
+  return columns <= kNeuronsOfMark ? blocks * kBlock
+                                   : blocks * (kWords + (columns + kNeuronsOfMark - 1) / kNeuronsOfMark * kWord);
+}
+
+// surrogateDerivative, for one neuron or a pair of neighbours: the choice (a table of branches, 4) and the aux
+// instructions; scale, absolute value and the like take 1 each.
+constexpr Slots surrogate(unsigned char kind) {
+  constexpr Slots kChoice = 4;
+  switch (kind) {
+    case Superspike: return kChoice + 4 + kInverse;
+    case Arctan: return kChoice + 3 + kInverse;
+    case Triangle: return kChoice + 4;
+    case Gaussian: return kChoice + 3 + kExponential;
+    case Sigmoid: return kChoice + 5 + 2 * (kExponential + kInverse + 1);
+    case Boxcar: return kChoice + 3;
+    default: return kChoice + 1;
+  }
+}
 
 }  // namespace snnjax::cycles
