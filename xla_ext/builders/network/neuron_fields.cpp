@@ -4,23 +4,21 @@
 
 namespace snnjax::builders {
 
-std::vector<Field> leakyFields(const LayerTile& at, const NetworkTensors& tensors, const Counter& block,
-                               const Tensor& current) {
-  const LayerTensors& own = tensors.layers[at.l];
+std::vector<Field> leakyFields(const LayerTile& at, const Tensor& current) {
+  const LayerTensors& own = at.of.tensors;
   return {{"current", at.ownRows(current)},          {"bias", at.ofGroup(own.bias)},
           {"decay", at.ofGroup(own.decay)},          {"gain", at.ofGroup(own.gain)},
-          {"lengths", at.ownRows(own.lengths)},      {"block", block.at(at.tile())},
+          {"lengths", at.ownRows(own.lengths)},      {"block", at.of.pass.block.at(at.tile())},
           {"membranes", at.ownStates(own.membranes)}};
 }
 
 std::vector<State> leakyStates(const LayerTile& at) {
-  return {{"num_steps", at.plan.block_steps}, {"batch", at.samples()}, {"neurons", at.layer().tiles.columns}};
+  return {{"num_steps", at.of.plan.block_steps}, {"batch", at.samples()}, {"neurons", at.layer().tiles.columns}};
 }
 
-std::vector<Field> neuronFields(const LayerTile& at, const NetworkTensors& tensors, const Counter& block,
-                                const Tensor& current, const Offered& offered) {
-  const LayerTensors& own = tensors.layers[at.l];
-  std::vector<Field> fields = leakyFields(at, tensors, block, current);
+std::vector<Field> neuronFields(const LayerTile& at, const Tensor& current, const Offered& offered) {
+  const LayerTensors& own = at.of.tensors;
+  std::vector<Field> fields = leakyFields(at, current);
   fields.insert(fields.end(), {{"threshold", at.ofGroup(own.threshold)},
                                {"second_threshold", at.ofGroup(own.second_threshold)},
                                {"offered", at.ownRows(offered.rows)},
@@ -36,31 +34,32 @@ std::vector<State> neuronStates(const LayerTile& at) {
   std::vector<State> states = leakyStates(at);
   states.insert(states.end(), {{"offered_stride", offeredStride(at.layer().tiles.columns)},
                                {"reset", static_cast<unsigned char>(neuron.reset)},
-                               {"keep_history", at.plan.keepsMembranes(at.l)}});
+                               {"keep_history", at.of.plan.keepsMembranes(at.of.l)}});
   if (!neuron.second_state) return states;
-  states.insert(states.end(), {{"keep_second", at.plan.keepsSecond(at.l)}, {"raises", neuron.raises_threshold}});
+  states.insert(states.end(), {{"keep_second", at.of.plan.keepsSecond(at.of.l)}, {"raises", neuron.raises_threshold}});
   return states;
 }
 
-std::vector<Field> leakyGradientFields(const LayerTile& at, const NetworkTensors& network,
-                                       const NetworkCotangents& cotangents, const Counter& block,
-                                       const Tensor& g_current) {
-  const LayerTensors& tensors = network.layers[at.l];
-  const LayerCotangents& own = cotangents.layers[at.l];
-  return {{"decay", at.ofGroup(tensors.decay)}, {"gain", at.ofGroup(tensors.gain)},
-          {"block", block.at(at.tile())},       {"lengths", at.ownRows(tensors.lengths)},
-          {"g_v", at.ownStates(own.g_v)},       {"g_current", at.ownRows(g_current)},
-          {"g_bias", at.ownStates(own.g_bias)}, {"g_decay", at.ownStates(own.g_decay)},
+std::vector<Field> leakyGradientFields(const LayerTile& at, const Tensor& g_current) {
+  const LayerTensors& tensors = at.of.tensors;
+  const LayerCotangents& own = at.of.cotangents();
+  return {{"decay", at.ofGroup(tensors.decay)},
+          {"gain", at.ofGroup(tensors.gain)},
+          {"block", at.of.pass.block.at(at.tile())},
+          {"lengths", at.ownRows(tensors.lengths)},
+          {"g_v", at.ownStates(own.g_v)},
+          {"g_current", at.ownRows(g_current)},
+          {"g_bias", at.ownStates(own.g_bias)},
+          {"g_decay", at.ownStates(own.g_decay)},
           {"g_gain", at.ownStates(own.g_gain)}};
 }
 
-std::vector<Field> gradientFields(const LayerTile& at, const NetworkTensors& network,
-                                  const NetworkCotangents& cotangents, const Counter& block, const Tensor& g_current) {
-  const LayerTensors& tensors = network.layers[at.l];
-  const LayerCotangents& own = cotangents.layers[at.l];
+std::vector<Field> gradientFields(const LayerTile& at, const Tensor& g_current) {
+  const LayerTensors& tensors = at.of.tensors;
+  const LayerCotangents& own = at.of.cotangents();
   const bool reads_second = at.layer().learns_constants || at.layer().neuron.raises_threshold;
   const Tensor w = at.ownStates(tensors.second_states);
-  std::vector<Field> fields = leakyGradientFields(at, network, cotangents, block, g_current);
+  std::vector<Field> fields = leakyGradientFields(at, g_current);
   fields.insert(fields.end(), {{"g_counts", at.ownStates(own.g_counts)},
                                {"threshold", at.ofGroup(tensors.threshold)},
                                {"second_threshold", at.ofGroup(tensors.second_threshold)},
@@ -75,12 +74,12 @@ std::vector<Field> gradientFields(const LayerTile& at, const NetworkTensors& net
   return fields;
 }
 
-ThresholdSums thresholdSums(Graph& graph, const NetworkPlan& plan, std::size_t l, const LayerCotangents& own,
-                            bool with_coupling) {
+ThresholdSums thresholdSums(const LayerPass& of, bool with_coupling) {
+  const LayerCotangents& own = of.cotangents();
   const auto or_unused = [&](const Tensor& sums) {
-    return sums.valid() ? sums : addStates(graph, plan, l, 1, "layer" + std::to_string(l) + "/unused");
+    return sums.valid() ? sums : addStates(of.graph, of.plan, of.l, 1, "layer" + std::to_string(of.l) + "/unused");
   };
-  const std::size_t row = std::size_t{plan.options.batch} * plan.layers[l].tiles.columns,
+  const std::size_t row = std::size_t{of.plan.options.batch} * of.layer.tiles.columns,
                     first = (ThresholdCoupling - WDecay) * row;
   ThresholdSums sums = {or_unused(own.g_threshold), {}};
   if (with_coupling)
@@ -104,20 +103,19 @@ std::vector<State> gradientStates(const LayerTile& at) {
   if (neuron.second_state) {
     states.push_back({"raises", learns || neuron.raises_threshold});
   } else if (!learns && !at.layer().recurrent) {
-    states.push_back({"starts", startsAlone(at.plan, at.l)});
+    states.push_back({"starts", startsAlone(at.of)});
   }
   return states;
 }
 
 std::vector<State> leakyGradientStates(const LayerTile& at) {
   std::vector<State> states = leakyStates(at);
-  states.push_back({"starts", startsAlone(at.plan, at.l)});
+  states.push_back({"starts", startsAlone(at.of)});
   return states;
 }
 
-bool startsAlone(const NetworkPlan& plan, std::size_t l) {
-  const LayerPlan& layer = plan.layers[l];
-  return plan.num_blocks == 1 && !layer.learns_constants && !layer.recurrent && !layer.neuron.second_state;
+bool startsAlone(const LayerPass& of) {
+  return of.plan.num_blocks == 1 && !of.layer.learns_constants && !of.layer.recurrent && !of.layer.neuron.second_state;
 }
 
 }  // namespace snnjax::builders
