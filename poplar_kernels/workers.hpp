@@ -53,8 +53,7 @@ struct RowShares {
       : rows(num_rows), shares(larger(poplar::MultiVertex::numWorkers() / larger(num_rows, 1), 1)) {}
 
   // Calls body(row, share) for all of this worker's shares.
-  template <class Body>
-  void forEach(unsigned worker, Body&& body) const {
+  void forEach(unsigned worker, auto&& body) const {
     for (unsigned item = worker; item < rows * shares; item += poplar::MultiVertex::numWorkers()) {
       body(item / shares, item % shares);
     }
@@ -79,8 +78,7 @@ constexpr unsigned rowsPerUnit(unsigned width) {
 
 // Calls body(k, row) for each entry of numbers[count] that names a row of `own`, in their order; the number of the
 // table's first row is `first_row`.
-template <class Body>
-inline void forEachOwnRow(const unsigned* numbers, unsigned count, unsigned first_row, Range own, Body&& body) {
+inline void forEachOwnRow(const unsigned* numbers, unsigned count, unsigned first_row, Range own, auto&& body) {
   for (unsigned k = 0; k < count; ++k) {
     const unsigned row = numbers[k] - first_row;
     if (row - own.first < own.last - own.first) body(k, row);  // below the share it wraps around: also larger

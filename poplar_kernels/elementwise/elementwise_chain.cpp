@@ -173,8 +173,7 @@ void runNarrow(const chain::Instruction& instruction, const NarrowRows& rows, un
 
 // Calls run(instruction) for the operations in words [first, last) of a program, constants excepted, which fill `count`
 // elements.
-template <class Run>
-void interpret(const unsigned* program, unsigned first, unsigned last, unsigned count, Slots& slots, Run&& run) {
+void interpret(const unsigned* program, unsigned first, unsigned last, unsigned count, Slots& slots, auto&& run) {
   for (unsigned i = first; i < last; ++i) {
     const chain::Instruction instruction = chain::decoded(program[i]);
     if (instruction.opcode == Opcode::constant) {
@@ -188,8 +187,7 @@ void interpret(const unsigned* program, unsigned first, unsigned last, unsigned 
 }
 
 // Words before `once` fill slots that all blocks read; the others run for each block.
-template <class V, class Run>
-void runBlocks(const V& vertex, unsigned worker, unsigned unit, Run&& run) {
+void runBlocks(const auto& vertex, unsigned worker, unsigned unit, auto&& run) {
   const Range share = workOf(vertex.count, worker, unit);
   if (share.first == share.last) return;
   Slots slots;
@@ -249,8 +247,7 @@ class MixedElementwiseChain : public poplar::MultiVertex {
 
 namespace {
 
-template <class V>
-std::uint64_t chainCycles(const V& vertex, unsigned worker, unsigned unit) {
+std::uint64_t chainCycles(const auto& vertex, unsigned worker, unsigned unit) {
   const Range share = shareOf(vertex.count, worker, unit);
   return cycles::chain(share.last - share.first, vertex.pointers, vertex.four, vertex.two, vertex.one);
 }

@@ -39,8 +39,7 @@ T uniformOf(std::uint32_t bits, T low, T high) {
 template <class T>
 constexpr unsigned kUnit = kPerWord<T>;
 
-template <class V>
-std::uint64_t numbersOf(const V& vertex, unsigned worker, unsigned unit) {
+std::uint64_t numbersOf(const auto& vertex, unsigned worker, unsigned unit) {
   const Range share = shareOf(vertex.count, worker, unit);
   return share.last - share.first;
 }

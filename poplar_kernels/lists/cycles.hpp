@@ -13,10 +13,7 @@ struct Blocks {
   bool is_narrow;  // rows of one pair: their address needs no product
 
   // The cost of all blocks, of(pairs) being that of one.
-  template <class Of>
-  constexpr Slots sum(Of&& of) const {
-    return whole * of(most) + (rest > 0 ? of(rest) : 0) + ones * of(1);
-  }
+  constexpr Slots sum(auto&& of) const { return whole * of(most) + (rest > 0 ? of(rest) : 0) + ones * of(1); }
   constexpr Slots count() const { return whole + (rest > 0 ? 1 : 0) + ones; }
 };
 

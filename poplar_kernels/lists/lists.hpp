@@ -32,8 +32,7 @@ inline Range neuronsOfWorker(unsigned num_neurons, unsigned worker) {
 }
 
 // Two entries in one store, the first of which is at a word.
-template <class Id>
-inline void storeTwo(Id* to, unsigned first, unsigned second) {
+inline void storeTwo(auto* to, unsigned first, unsigned second) {
   const unsigned word = second << 16 | first;
   std::memcpy(__builtin_assume_aligned(to, sizeof(word)), &word, sizeof(word));
 }
@@ -63,14 +62,10 @@ inline void writeStarts(Id* record, const Source* ids, unsigned spikes, unsigned
 // The row that an id names in a matrix of `num_rows` rows plus one. That last row serves every id out of range
 // (negative ones too, as unsigned): zeros to read, scratch to write. One `min` instruction replaces a test and a
 // branch.
-template <class Id>
-inline unsigned rowOf(Id id, unsigned num_rows) {
-  return smaller(static_cast<unsigned>(id), num_rows);
-}
+inline unsigned rowOf(auto id, unsigned num_rows) { return smaller(static_cast<unsigned>(id), num_rows); }
 
 // How many of `count` ascending ids lie below `id`. For unsorted ids, some number up to `count`.
-template <class Id>
-inline unsigned numBelow(const Id* ids, unsigned count, unsigned id) {
+inline unsigned numBelow(const auto* ids, unsigned count, unsigned id) {
   unsigned first = 0;
   while (count > 0) {
     const unsigned half_way = count / 2;
@@ -85,8 +80,7 @@ inline unsigned numBelow(const Id* ids, unsigned count, unsigned id) {
 }
 
 // The entries of an ascending group whose ids lie in `rows`.
-template <class Id>
-inline Range entriesWithin(const Id* ids, unsigned count, Range rows) {
+inline Range entriesWithin(const auto* ids, unsigned count, Range rows) {
   const unsigned first = numBelow(ids, count, rows.first);
   return {first, first + numBelow(ids + first, count - first, rows.last)};
 }

@@ -16,8 +16,7 @@ inline unsigned takeFirstMark(unsigned& mask) {
 }
 
 // Calls body(i) for the bits of a mask.
-template <class Body>
-inline void forEachMark(unsigned mask, Body&& body) {
+inline void forEachMark(unsigned mask, auto&& body) {
   while (mask != 0) body(takeFirstMark(mask));
 }
 

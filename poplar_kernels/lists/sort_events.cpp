@@ -130,8 +130,7 @@ class UnsortEvents : public poplar::MultiVertex {
 using namespace cycles;
 
 // How many entries the ones after them pass on their way: of a larger id, or value 0, from a smaller slot.
-template <class V>
-Slots movesOf(const V& vertex, unsigned row, bool valued) {
+Slots movesOf(const auto& vertex, unsigned row, bool valued) {
   Slots moves = 0;
   std::vector<std::pair<bool, unsigned>> before;
   for (unsigned k = row * vertex.capacity; k < (row + 1) * vertex.capacity; ++k) {

@@ -75,8 +75,7 @@ Slots ownNumbers(const V& vertex, unsigned worker, Of&& of) {
 }
 
 // The same where numbers differ: of(b, j, lanes) for each, which is a pair of neighbours or a single neuron.
-template <class V, class Of>
-Slots unlikeNumbers(const V& vertex, unsigned worker, Of&& of) {
+Slots unlikeNumbers(const auto& vertex, unsigned worker, auto&& of) {
   const unsigned lanes = vertex.neurons % 2 == 0 ? 2 : 1;
   Slots slots = 4 * vertex.batch;
   forEachOwnNumber(vertex.batch, vertex.neurons, worker, [&](unsigned b, unsigned j, auto) {
@@ -86,8 +85,7 @@ Slots unlikeNumbers(const V& vertex, unsigned worker, Of&& of) {
 }
 
 // The steps of a sample in a block.
-template <class V>
-Slots stepsOf(const V& vertex, unsigned b) {
+Slots stepsOf(const auto& vertex, unsigned b) {
   return stepsInside(vertex.lengths[b], *vertex.block * vertex.num_steps, vertex.num_steps);
 }
 

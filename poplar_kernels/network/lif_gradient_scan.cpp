@@ -171,8 +171,7 @@ class LeakyGradientScan : public poplar::MultiVertex {
 using namespace cycles;
 
 // The steps inside of a sequence, of a number or a pair: `lanes` neurons.
-template <class V>
-Slots plainSteps(const V& vertex, unsigned b, unsigned j, unsigned lanes, unsigned inside) {
+Slots plainSteps(const auto& vertex, unsigned b, unsigned j, unsigned lanes, unsigned inside) {
   constexpr Numbers<float> kOne;
   const auto any = [&](auto&& holds) { return holds(j) || (lanes > 1 && holds(j + 1)); };
   const bool counted = any([&](unsigned lane) { return vertex.isCounted(b, lane, kOne); });

@@ -28,8 +28,7 @@ template <unsigned kWidth>
 struct Part {
   alignas(Lanes) float numbers[kDeep * kWidth];
 
-  template <class T>
-  void load(const T* from, unsigned deep_step, unsigned step, unsigned depth, unsigned width) {
+  void load(const auto* from, unsigned deep_step, unsigned step, unsigned depth, unsigned width) {
     for (unsigned k = 0; k < depth; ++k, from += deep_step) {
       float* const to = numbers + k * kWidth;
       if (step == 1 && width == kWidth) {

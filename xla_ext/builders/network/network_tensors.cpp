@@ -20,8 +20,7 @@ std::vector<Tensor> addCopies(Graph& graph, const NetworkPlan& plan, const Layer
 }
 
 // [tiles, elements of all groups], each group's on its own tiles.
-template <typename Size>
-Tensor addOfGroups(Graph& graph, const Type& type, const LayerPlan& layer, const std::string& name, Size&& size) {
+Tensor addOfGroups(Graph& graph, const Type& type, const LayerPlan& layer, const std::string& name, auto&& size) {
   std::vector<Tensor> groups;
   for (std::size_t g = 0; g < layer.sample_groups.size(); ++g) {
     groups.push_back(addGroup(graph, type, layer, g, size(layer.sample_groups[g]), name));

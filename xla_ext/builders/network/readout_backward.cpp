@@ -9,8 +9,8 @@ namespace {
 
 // Calls add(first, last, tile) for the pieces of a part of the readout's weights, of `elements` elements that read a
 // block of neurons: the tiles of the block's groups share the gradients of all parts.
-template <typename Add>
-void forEachPiece(const LayerPlan& below, unsigned parts, unsigned block, unsigned part, unsigned elements, Add&& add) {
+void forEachPiece(const LayerPlan& below, unsigned parts, unsigned block, unsigned part, unsigned elements,
+                  auto&& add) {
   const auto groups = static_cast<unsigned>(below.sample_groups.size());
   const unsigned pieces = std::max(1U, groups / parts), each = ceilDivide(ceilDivide(elements, pieces), 2) * 2;
   for (unsigned first = 0, k = part * pieces; first < elements; first += each, ++k) {

@@ -102,8 +102,7 @@ struct RowPart {
 std::vector<RowPart> rowPartsOf(const LayerTile& at);
 
 // Calls add(LayerTile) for all tiles of a layer.
-template <typename Add>
-void forEachTile(const LayerPass& of, Add&& add) {
+void forEachTile(const LayerPass& of, auto&& add) {
   for (unsigned p = 0; p < of.layer.tiles.count; ++p) {
     for (std::size_t g = 0; g < of.layer.sample_groups.size(); ++g) add(LayerTile{of, p, g});
   }

@@ -67,8 +67,7 @@ NetworkOperands networkOf(const Instruction& instruction, const std::vector<lif_
 }
 
 // Throws unless the arrays of a root are there that the table asks for.
-template <typename Root>
-void checkGiven(const Instruction& instruction, const Root& root, const lif_network::Operands<Value>& operands,
+void checkGiven(const Instruction& instruction, const auto& root, const lif_network::Operands<Value>& operands,
                 const std::vector<lif_network::LayerNumbers>& layers) {
   const auto has = [&](schema::Switch by, std::size_t layer) {
     if (by == schema::Switch::kCapacity) return layers[layer].capacity >= 0;

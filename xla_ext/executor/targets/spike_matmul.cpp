@@ -17,8 +17,7 @@ ValueId weightsOf(const Product& call) { return call.from.weights.array.value();
 ValueId weightsOf(const SpikesBackward& call) { return call.from.weights.value(); }
 ValueId weightsOf(const WeightsBackward& call) { return call.to.g_weights.value(); }
 
-template <typename Target>
-builders::SpikeMatmulOptions optionsOf(const Plan& plan, const Target& call) {
+builders::SpikeMatmulOptions optionsOf(const Plan& plan, const auto& call) {
   const Value &ids = call.from.ids, weights = weightsOf(call);
   return {.rows = static_cast<unsigned>(dimension(plan, ids, 1)),
           .capacity = static_cast<unsigned>(dimension(plan, ids, 2)),
@@ -33,9 +32,8 @@ bool isEmpty(const builders::SpikeMatmulOptions& options) {
 }
 
 // The variables of a product with weights, used in place if on their tiles, else copied there.
-template <typename Target>
 builders::SpikeMatmulTensors addTensors(Lowering& lowering, const builders::SpikeMatmulOptions& options,
-                                        const Target& call) {
+                                        const auto& call) {
   const builders::TileRange tiles = builders::tilesOf(options, lowering.graph().getTarget().getNumTiles());
   const std::size_t rows = options.num_inputs, columns = options.outputs;
   const Tensor in_place = weightsInPlace(lowering, tiles, rows, columns, weightsOf(call));
