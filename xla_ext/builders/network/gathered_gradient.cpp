@@ -77,11 +77,7 @@ class GatheredGradient : LayerPass {
       addOfLists(
           kMasks, templateVertex("snnjax::MaskSpikes", UNSIGNED_SHORT), home.tile,
           {{"list", rowsOf(lists, home)}, {"masks", rows.back()}, {"more", more_[h]}, {"level", level_.at(home.tile)}},
-          {{"rows", home.rows},
-           {"stride", list_.stride},
-           {"capacity", list_.capacity},
-           {"words", words},
-           {"num_inputs", inputs()}});
+          with(recordStates(home.rows, list_), {{"words", words}, {"num_inputs", inputs()}}));
     }
     masks_ = poplar::concat(rows, 1);
     if (own_) masks_ = ofStepBefore(masks_);

@@ -109,8 +109,6 @@ class Backward : Pass {
     const ComputeSet set = graph.addComputeSet(of.name("first_states"));
     after.add(Execute(set));
     forEachTile(of, [&](const LayerTile& at) {
-      std::vector<State> states = surrogateStates(of.layer.neuron);
-      states.insert(states.end(), {{"batch", at.samples()}, {"neurons", of.layer.tiles.columns}});
       addVertex(graph, set, templateVertex("snnjax::LifFirstGradient", second), at.tile(),
                 {{"g_v", at.ownStates(own.g_v)},
                  {"g_last", at.ownStates(own.g_last)},
@@ -124,7 +122,7 @@ class Backward : Pass {
                  {"g_last_w", at.ownStates(own.g_last_w)},
                  {"g_first_w", at.ownStates(own.g_first_w)},
                  {"g_coupling", at.ownStates(sums.coupling)}},
-                states);
+                with(surrogateStates(of.layer.neuron), {{"batch", at.samples()}, {"neurons", of.layer.tiles.columns}}));
     });
   }
 
@@ -213,11 +211,7 @@ class Backward : Pass {
                 {{"list", rowsOf(tensors.lists[l].lists, home)},
                  {"values", values.slice(first, first + count)},
                  {"row", own}},
-                {{"rows", home.rows},
-                 {"stride", list.stride},
-                 {"capacity", list.capacity},
-                 {"columns", columns},
-                 {"num_neurons", below.paddedNeurons()}});
+                with(recordStates(home.rows, list), {{"columns", columns}, {"num_neurons", below.paddedNeurons()}}));
       blocks.push_back(own.flatten().reshape({below.tiles.count, home.rows * columns}));
     }
     return poplar::concat(blocks, 1);

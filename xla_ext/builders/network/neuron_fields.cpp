@@ -18,26 +18,22 @@ std::vector<State> leakyStates(const LayerTile& at) {
 
 std::vector<Field> neuronFields(const LayerTile& at, const Tensor& current, const Offered& offered) {
   const LayerTensors& own = at.of.tensors;
-  std::vector<Field> fields = leakyFields(at, current);
-  fields.insert(fields.end(), {{"threshold", at.ofGroup(own.threshold)},
-                               {"second_threshold", at.ofGroup(own.second_threshold)},
-                               {"offered", at.ownRows(offered.rows)},
-                               {"marks", at.ownRows(offered.marks)},
-                               {"counts", at.ownStates(own.counts)},
-                               {"second", at.ofGroup(own.second)},
-                               {"w", at.ownStates(own.second_states)}});
-  return fields;
+  return with(leakyFields(at, current), {{"threshold", at.ofGroup(own.threshold)},
+                                         {"second_threshold", at.ofGroup(own.second_threshold)},
+                                         {"offered", at.ownRows(offered.rows)},
+                                         {"marks", at.ownRows(offered.marks)},
+                                         {"counts", at.ownStates(own.counts)},
+                                         {"second", at.ofGroup(own.second)},
+                                         {"w", at.ownStates(own.second_states)}});
 }
 
 std::vector<State> neuronStates(const LayerTile& at) {
   const NeuronOptions& neuron = at.layer().neuron;
-  std::vector<State> states = leakyStates(at);
-  states.insert(states.end(), {{"offered_stride", offeredStride(at.layer().tiles.columns)},
-                               {"reset", static_cast<unsigned char>(neuron.reset)},
-                               {"keep_history", at.of.plan.keepsMembranes(at.of.l)}});
+  const std::vector<State> states = with(leakyStates(at), {{"offered_stride", offeredStride(at.layer().tiles.columns)},
+                                                           {"reset", static_cast<unsigned char>(neuron.reset)},
+                                                           {"keep_history", at.of.plan.keepsMembranes(at.of.l)}});
   if (!neuron.second_state) return states;
-  states.insert(states.end(), {{"keep_second", at.of.plan.keepsSecond(at.of.l)}, {"raises", neuron.raises_threshold}});
-  return states;
+  return with(states, {{"keep_second", at.of.plan.keepsSecond(at.of.l)}, {"raises", neuron.raises_threshold}});
 }
 
 std::vector<Field> leakyGradientFields(const LayerTile& at, const Tensor& g_current) {
@@ -59,19 +55,17 @@ std::vector<Field> gradientFields(const LayerTile& at, const Tensor& g_current) 
   const LayerCotangents& own = at.of.cotangents();
   const bool reads_second = at.layer().learns_constants || at.layer().neuron.raises_threshold;
   const Tensor w = at.ownStates(tensors.second_states);
-  std::vector<Field> fields = leakyGradientFields(at, g_current);
-  fields.insert(fields.end(), {{"g_counts", at.ownStates(own.g_counts)},
-                               {"threshold", at.ofGroup(tensors.threshold)},
-                               {"second_threshold", at.ofGroup(tensors.second_threshold)},
-                               {"membranes", at.ownStates(tensors.membranes)},
-                               {"g_last", at.ownStates(own.g_last)},
-                               {"g_threshold", at.ownStates(own.g_threshold)},
-                               {"second", at.ofGroup(tensors.second)},
-                               {"w", reads_second || !w.valid() ? w : w.slice(0, 0)},
-                               {"g_w", at.ownStates(own.g_w)},
-                               {"g_last_w", at.ownStates(own.g_last_w)},
-                               {"g_second", at.ownStates(own.g_second)}});
-  return fields;
+  return with(leakyGradientFields(at, g_current), {{"g_counts", at.ownStates(own.g_counts)},
+                                                   {"threshold", at.ofGroup(tensors.threshold)},
+                                                   {"second_threshold", at.ofGroup(tensors.second_threshold)},
+                                                   {"membranes", at.ownStates(tensors.membranes)},
+                                                   {"g_last", at.ownStates(own.g_last)},
+                                                   {"g_threshold", at.ownStates(own.g_threshold)},
+                                                   {"second", at.ofGroup(tensors.second)},
+                                                   {"w", reads_second || !w.valid() ? w : w.slice(0, 0)},
+                                                   {"g_w", at.ownStates(own.g_w)},
+                                                   {"g_last_w", at.ownStates(own.g_last_w)},
+                                                   {"g_second", at.ownStates(own.g_second)}});
 }
 
 ThresholdSums thresholdSums(const LayerPass& of, bool with_coupling) {
@@ -96,22 +90,14 @@ std::vector<State> surrogateStates(const NeuronOptions& neuron) {
 
 std::vector<State> gradientStates(const LayerTile& at) {
   const NeuronOptions& neuron = at.layer().neuron;
-  std::vector<State> states = leakyStates(at);
-  const std::vector<State> switches = surrogateStates(neuron);
-  states.insert(states.end(), switches.begin(), switches.end());
+  const std::vector<State> states = with(leakyStates(at), surrogateStates(neuron));
   const bool learns = at.layer().learns_constants;
-  if (neuron.second_state) {
-    states.push_back({"raises", learns || neuron.raises_threshold});
-  } else if (!learns && !at.layer().recurrent) {
-    states.push_back({"starts", startsAlone(at.of)});
-  }
-  return states;
+  if (neuron.second_state) return with(states, {{"raises", learns || neuron.raises_threshold}});
+  return learns || at.layer().recurrent ? states : with(states, {{"starts", startsAlone(at.of)}});
 }
 
 std::vector<State> leakyGradientStates(const LayerTile& at) {
-  std::vector<State> states = leakyStates(at);
-  states.push_back({"starts", startsAlone(at.of)});
-  return states;
+  return with(leakyStates(at), {{"starts", startsAlone(at.of)}});
 }
 
 bool startsAlone(const LayerPass& of) {

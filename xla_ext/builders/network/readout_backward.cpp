@@ -33,12 +33,8 @@ class ReadoutBackward : LayerPass {
       const Tensor own = rowsOf(masks, home);
       addVertex(graph, set, "snnjax::MaskLists", home.tile,
                 {{"list", rowsOf(pass.tensors.lists.back().lists, home)}, {"masks", own}},
-                {{"rows", home.rows},
-                 {"stride", list.stride},
-                 {"capacity", list.capacity},
-                 {"columns", width},
-                 {"blocks", blocks},
-                 {"num_neurons", list.num_neurons}});
+                with(recordStates(home.rows, list),
+                     {{"columns", width}, {"blocks", blocks}, {"num_neurons", list.num_neurons}}));
       rows.push_back(own.flatten().reshape({blocks, words, home.rows}));
     }
     return poplar::concat(rows, 2);

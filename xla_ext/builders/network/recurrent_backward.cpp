@@ -116,16 +116,14 @@ class RecurrentBackward : LayerPass {
 
   void addNeurons(ComputeSet set, const LayerTile& at, const Tensor& g_spikes, const Tensor& g_current) {
     const Tensor& sums = sums_[at.group];
-    std::vector<Field> fields = gradientFields(at, g_current);
-    fields.insert(fields.end(), {{"g_spikes", at.ownRows(g_spikes)},
-                                 {"slots", slots_[at.group][at.block]},
-                                 {"sums", sums},
-                                 {"iteration", iteration_.at(at.tile())}});
-    std::vector<State> states = gradientStates(at);
-    states.insert(states.end(), {{"parts", static_cast<unsigned>(sums.dim(0))}, {"capacity", list_.capacity}});
+    const std::vector<Field> fields = with(gradientFields(at, g_current), {{"g_spikes", at.ownRows(g_spikes)},
+                                                                           {"slots", slots_[at.group][at.block]},
+                                                                           {"sums", sums},
+                                                                           {"iteration", iteration_.at(at.tile())}});
     addVertex(graph, set,
               templateVertex("snnjax::LifRecurrentGradient", layer.neuron.second_state, layer.learns_constants),
-              at.tile(), fields, states);
+              at.tile(), fields,
+              with(gradientStates(at), {{"parts", static_cast<unsigned>(sums.dim(0))}, {"capacity", list_.capacity}}));
   }
 
   void addDots(ComputeSet set, const LayerTile& at, const Tensor& g_current) {

@@ -43,16 +43,14 @@ class RecurrentForward : LayerPass {
   void addNeurons(ComputeSet set, const LayerTile& at, const Tensor& current, const Offered& offered) {
     const SampleGroup& own = layer.sample_groups[at.group];
     const std::vector<Tensor> lists(lists_.begin() + own.first, lists_.begin() + own.first + own.count);
-    std::vector<Field> fields = neuronFields(at, current, offered);
-    fields.insert(fields.end(), {{"lists", poplar::concat(lists)},
-                                 {"weights", tensors.recurrent_copies[at.group][at.block]},
-                                 {"first", at.ownRows(tensors.first_current)},
-                                 {"iteration", iteration_.at(at.tile())},
-                                 {"sent", at.ownRows(sent_)}});
-    std::vector<State> states = neuronStates(at);
-    states.insert(states.end(), {{"parts", parts_.count}, {"stride", 1 + parts_.slots}});
+    const std::vector<Field> fields =
+        with(neuronFields(at, current, offered), {{"lists", poplar::concat(lists)},
+                                                  {"weights", tensors.recurrent_copies[at.group][at.block]},
+                                                  {"first", at.ownRows(tensors.first_current)},
+                                                  {"iteration", iteration_.at(at.tile())},
+                                                  {"sent", at.ownRows(sent_)}});
     addVertex(graph, set, templateVertex("snnjax::LifRecurrentStep", weightsType(plan), layer.neuron.second_state),
-              at.tile(), fields, states);
+              at.tile(), fields, with(neuronStates(at), {{"parts", parts_.count}, {"stride", 1 + parts_.slots}}));
   }
 
   // Of a sample, the lists of all parts: [parts, 1 + slots], on tiles of its group.

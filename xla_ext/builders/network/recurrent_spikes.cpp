@@ -17,9 +17,7 @@ std::vector<State> currentStatesOfAll(const LayerTile& at, const ListPlan& list)
       {"rows", at.samples()}, {"stride", 0U}, {"capacity", list.num_neurons}, {"neurons", at.layer().tiles.columns}};
 }
 std::vector<State> allStates(const LayerTile& at, const ListPlan& list) {
-  std::vector<State> states = currentStatesOfAll(at, list);
-  states.push_back({"num_inputs", list.num_neurons});
-  return states;
+  return with(currentStatesOfAll(at, list), {{"num_inputs", list.num_neurons}});
 }
 
 // The first step of rows of a block.
@@ -36,11 +34,8 @@ void addAtLastStep(const LayerPass& of, ComputeSet set, const char* codelet, con
                                  {"lengths", rowsOf(of.pass.tensors.lengths, home)}};
     for (const auto& [field, tensor] : rows) fields.push_back({field, rowsOf(tensor, home)});
     addVertex(of.graph, set, codelet, home.tile, fields,
-              {{"rows", home.rows},
-               {"stride", list.stride},
-               {"capacity", list.capacity},
-               {"num_neurons", list.num_neurons},
-               {"num_steps", of.plan.options.num_steps}});
+              with(recordStates(home.rows, list),
+                   {{"num_neurons", list.num_neurons}, {"num_steps", of.plan.options.num_steps}}));
   }
 }
 

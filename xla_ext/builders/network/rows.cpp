@@ -102,13 +102,11 @@ std::vector<RowPart> rowPartsOf(const LayerTile& at) {
 }
 
 std::vector<State> rowStates(const LayerTile& at, const ListPlan& list) {
-  std::vector<State> states = currentStates(at, list, at.rows());
-  states.push_back({"num_inputs", list.num_neurons});
-  return states;
+  return with(currentStates(at, list, at.rows()), {{"num_inputs", list.num_neurons}});
 }
 
 std::vector<State> currentStates(const LayerTile& at, const ListPlan& list, unsigned rows) {
-  return {{"rows", rows}, {"stride", list.stride}, {"capacity", list.capacity}, {"neurons", at.layer().tiles.columns}};
+  return with(recordStates(rows, list), {{"neurons", at.layer().tiles.columns}});
 }
 
 Sequence copyWeights(const NetworkTensors& tensors) {

@@ -34,7 +34,7 @@ Tensor addDenseRows(const LayerPass& of, Sequence& program) {
     addVertex(
         graph, set, templateVertex("snnjax::RowsDense", UNSIGNED_SHORT, list.valued), home.tile,
         {{"lists", rowsOf(own.lists, home)}, {"values", rowsOf(own.values, home)}, {"dense", rowsOf(dense, home)}},
-        {{"rows", home.rows}, {"stride", list.stride}, {"capacity", list.capacity}, {"num_inputs", list.num_neurons}});
+        with(recordStates(home.rows, list), {{"num_inputs", list.num_neurons}}));
   }
   program.add(Execute(set));
   return dense;

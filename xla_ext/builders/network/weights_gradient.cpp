@@ -18,9 +18,8 @@ Program WeightsGradient::add(const RowsRead& read) const {
   const ComputeSet set = graph.addComputeSet(what_);
   const std::string type = templateVertex("snnjax::RowsGradient", UNSIGNED_SHORT, read.valued);
   forEachTile(*this, [&](const LayerTile& at) {
-    std::vector<Field> fields = read.fields(at);
-    fields.push_back({"g_weights", of_groups_[at.group][at.block]});
-    addVertex(graph, set, type, at.tile(), fields, read.states(at));
+    addVertex(graph, set, type, at.tile(), with(read.fields(at), {{"g_weights", of_groups_[at.group][at.block]}}),
+              read.states(at));
   });
   return Execute(set);
 }
