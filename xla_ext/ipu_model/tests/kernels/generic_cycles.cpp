@@ -1,5 +1,6 @@
 // Costs of the generic codelets, and of gradients: figures that a reader can count, and monotone in the work.
 #include "check.hpp"
+#include "kernels/network/neurons.hpp"
 #include "poplar_kernels/elementwise/cast_cycles.hpp"
 #include "poplar_kernels/elementwise/cycles.hpp"
 #include "poplar_kernels/movement/cycles.hpp"
@@ -9,6 +10,7 @@
 namespace {
 
 using namespace snnjax::cycles;
+using kernels::GradientSwitches;
 
 // Ten rows of 8 columns apart: four pairs, each 10 and 3 a row. Side by side: 5 pairs and their join for each output.
 static_assert(reduce(8, 10, 8, Element::Float) == 35 + 4 * (10 + 10 * 3));
@@ -18,12 +20,7 @@ static_assert(reduce(8, 10, 1, Element::Float) == 35 + 8 * (10 + 5 * 3 + 2));
 static_assert(reduce(8, 9, 1, Element::Float) == 35 + 8 * (10 + 9 * 3 + 2));
 static_assert(reduce(8, 10, 8, Element::Integer) == 35 + 8 * (10 + 10 * 4));
 
-// What costs of gradients read of a vertex.
-struct Switches {
-  unsigned char reset, surrogate;
-  bool detach_reset;
-};
-constexpr Switches kNoReset = {snnjax::None, snnjax::Superspike, true};
+constexpr GradientSwitches kNoReset = {snnjax::None, snnjax::Superspike, true};
 static_assert(constantsGradient(kNoReset) == membraneGradient(kNoReset) + 10 + 4 + 2 + 10 + 3);
 
 // Each function of one number must not fall where that number grows by `step`.
@@ -56,7 +53,7 @@ void testRows() {
 
 void testGradients() {
   for (unsigned char kind = snnjax::Superspike; kind <= snnjax::StraightThrough; ++kind) {
-    const Switches detached = {snnjax::Subtract, kind, true}, attached = {snnjax::Subtract, kind, false};
+    const GradientSwitches detached = {snnjax::Subtract, kind, true}, attached = {snnjax::Subtract, kind, false};
     CHECK(membraneGradient(attached) > membraneGradient(detached));
     CHECK(constantsGradient(detached) > membraneGradient(detached));
   }

@@ -1,4 +1,6 @@
 // A readout's backward pass on the tiles of the neurons that it reads.
+#include <poplar/Vertex.hpp>
+
 #include "kernels/alone.hpp"
 #include "poplar_kernels/conventions.hpp"
 #include "poplar_kernels/products/cycles.hpp"
