@@ -132,6 +132,19 @@ Tensor inTime(const NetworkPlan& plan, const ListPlan& list, const Tensor& histo
   return inBlocks(plan, list, history, width).slice(0, plan.options.num_steps);
 }
 
+Program runOnHistories(Graph& graph, ComputeSet set, const NetworkPlan& plan, const ListPlan& list,
+                       const std::string& vertex, const std::vector<Field>& histories, const std::vector<State>& more) {
+  const std::size_t rows = std::size_t{plan.blockRows()} * plan.num_blocks;
+  for (const Home& home : list.homes) {
+    std::vector<Field> fields;
+    for (const auto& [field, all] : histories) {
+      if (all.valid()) fields.push_back({field, historyOf(plan, all.numElements() / rows, all, home)});
+    }
+    addVertex(graph, set, vertex, home.tile, fields, with(recordStates(plan.num_blocks * home.rows, list), more));
+  }
+  return Execute(set);
+}
+
 Tensor addOfSamples(Graph& graph, const NetworkPlan& plan, std::size_t l, std::size_t rows, std::size_t each,
                     const std::string& name) {
   const LayerPlan& layer = plan.layers[l];

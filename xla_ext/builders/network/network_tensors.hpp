@@ -74,6 +74,11 @@ Tensor addHistory(Graph& graph, const Type& type, const NetworkPlan& plan, const
 // The same, seen as [num_steps, batch, width].
 Tensor inTime(const NetworkPlan& plan, const ListPlan& list, const Tensor& history, std::size_t width);
 
+// A vertex at each home of a list, whose fields are histories, with states of its records and more.
+Program runOnHistories(Graph& graph, ComputeSet set, const NetworkPlan& plan, const ListPlan& list,
+                       const std::string& vertex, const std::vector<Field>& histories,
+                       const std::vector<State>& more = {});
+
 // `rows` times `each` numbers for each sample of the batch, on the tiles of a layer that work for it: float [tiles,
 // rows, batch * each].
 Tensor addOfSamples(Graph& graph, const NetworkPlan& plan, std::size_t layer, std::size_t rows, std::size_t each,
