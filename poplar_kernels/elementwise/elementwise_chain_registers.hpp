@@ -10,8 +10,7 @@
 #include <poplar/VectorTypes.hpp>
 #include <type_traits>
 
-#include "../fields.hpp"
-#include "../workers.hpp"
+#include "../vertex.hpp"
 #include "cycles.hpp"
 #include "elementwise_chain_ops.hpp"
 

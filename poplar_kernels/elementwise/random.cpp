@@ -3,9 +3,8 @@
 // XLA may fuse them.
 #include <type_traits>
 
-#include "../fields.hpp"
 #include "../numbers.hpp"
-#include "../workers.hpp"
+#include "../vertex.hpp"
 #include "cycles.hpp"
 #include "threefry.hpp"
 

@@ -2,7 +2,7 @@
 // many, by the fair rule, then the list. The result does not depend on how a row is divided.
 #include "join_candidates_cycles.hpp"
 
-#include "../fields.hpp"
+#include "../vertex.hpp"
 #include "candidates.hpp"
 #include "selection.hpp"
 

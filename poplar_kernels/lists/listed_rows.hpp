@@ -3,7 +3,6 @@
 
 #include "../numbers.hpp"
 #include "lists.hpp"
-#include "masks.hpp"
 
 namespace snnjax {
 

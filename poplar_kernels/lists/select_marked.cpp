@@ -2,8 +2,8 @@
 // home passes over all others, sixteen at a time.
 #include <bit>
 
-#include "../fields.hpp"
 #include "../numbers.hpp"
+#include "../vertex.hpp"
 #include "candidates.hpp"
 #include "candidates_cycles.hpp"
 #include "cycles.hpp"

@@ -1,7 +1,7 @@
 // select_spikes: the candidates of capped lists, which join_candidates.cpp joins; their values, and their gradient.
-#include "../fields.hpp"
 #include "../numbers.hpp"
 #include "../surrogates.hpp"
+#include "../vertex.hpp"
 #include "../words.hpp"
 #include "candidates.hpp"
 #include "candidates_cycles.hpp"

@@ -4,7 +4,7 @@
 
 #include "../conventions.hpp"
 #include "../numbers.hpp"
-#include "../workers.hpp"
+#include "../vertex.hpp"
 
 namespace snnjax {
 

@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "../fields.hpp"
+#include "../vertex.hpp"
 #include "cycles.hpp"
 #include "lists.hpp"
 

@@ -1,9 +1,8 @@
 // Elements written without arithmetic: a constant, a transposed copy.
 #include <type_traits>
 
-#include "../fields.hpp"
+#include "../vertex.hpp"
 #include "../words.hpp"
-#include "../workers.hpp"
 #include "cycles.hpp"
 
 namespace snnjax {

@@ -1,9 +1,8 @@
 // Rows of a table by index, and a window of rows; elements of any type, by their width.
 #include <type_traits>
 
-#include "../fields.hpp"
+#include "../vertex.hpp"
 #include "../words.hpp"
-#include "../workers.hpp"
 #include "cycles.hpp"
 
 namespace snnjax {

@@ -1,6 +1,5 @@
 // The table rows that the windows of a gather or scatter cover.
-#include "../fields.hpp"
-#include "../workers.hpp"
+#include "../vertex.hpp"
 #include "cycles.hpp"
 
 namespace snnjax {

@@ -2,9 +2,8 @@
 //
 // Every worker goes through all ids and takes those of its own rows, in their order: so of several new values for one
 // row the last wins, for any number of workers.
-#include "../fields.hpp"
+#include "../vertex.hpp"
 #include "../words.hpp"
-#include "../workers.hpp"
 #include "cycles.hpp"
 
 namespace snnjax {

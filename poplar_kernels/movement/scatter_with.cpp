@@ -1,8 +1,7 @@
 // Table rows combined with others by index. As in scatter_rows.cpp, every worker goes through all indices and takes
 // those of its own rows, in their order.
 #include "../combine.hpp"
-#include "../fields.hpp"
-#include "../workers.hpp"
+#include "../vertex.hpp"
 #include "cycles.hpp"
 
 namespace snnjax {

@@ -1,8 +1,7 @@
 // Windows of consecutive rows that start at a row known only at run time. A window that would reach beyond the table is
 // moved back into it.
-#include "../fields.hpp"
+#include "../vertex.hpp"
 #include "../words.hpp"
-#include "../workers.hpp"
 #include "cycles.hpp"
 
 namespace snnjax {

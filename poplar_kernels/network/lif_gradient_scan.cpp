@@ -1,8 +1,8 @@
 // lif_network without recurrent layers, backward: neurons over a block of steps, from the last to the first. Workers
 // share the numbers of all samples, in pairs.
-#include "../fields.hpp"
-#include "constants_gradient.hpp"
+#include "../vertex.hpp"
 #include "cycles.hpp"
+#include "membrane_gradient.hpp"
 #include "neuron_rows.hpp"
 
 namespace snnjax {

@@ -1,7 +1,7 @@
 // lif_network: what a state carries from call to call: the last spikes of a recurrent layer and their gradient, the
 // gradients of the first states. Each runs once, outside of the loops over time.
-#include "../fields.hpp"
 #include "../lists/lists.hpp"
+#include "../vertex.hpp"
 #include "../words.hpp"
 #include "cycles.hpp"
 #include "membrane_gradient.hpp"

@@ -1,8 +1,8 @@
 // lif_network, recurrent layers, forward: a step of the neurons of a tile, and the lists of what they fire, which the
 // next step reads.
-#include "../fields.hpp"
 #include "../lists/listed_rows.hpp"
 #include "../lists/spike_lists.hpp"
+#include "../vertex.hpp"
 #include "cycles.hpp"
 #include "neuron_rows.hpp"
 

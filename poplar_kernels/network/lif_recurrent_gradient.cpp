@@ -1,10 +1,10 @@
 // lif_network, recurrent layers, backward: a step of the gradients of a tile's neurons, and of the spikes that its
 // currents read.
-#include "../fields.hpp"
 #include "../lists/listed_rows.hpp"
+#include "../vertex.hpp"
 #include "../words.hpp"
-#include "constants_gradient.hpp"
 #include "cycles.hpp"
+#include "membrane_gradient.hpp"
 #include "neuron_rows.hpp"
 
 namespace snnjax {

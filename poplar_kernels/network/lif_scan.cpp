@@ -1,6 +1,6 @@
 // lif_network without recurrent layers, forward: neurons over a block of steps at once, from currents of all of them.
 // Workers share the numbers of all samples, in pairs; a number's time passes within a worker.
-#include "../fields.hpp"
+#include "../vertex.hpp"
 #include "cycles.hpp"
 #include "neuron_rows.hpp"
 

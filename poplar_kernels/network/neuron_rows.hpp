@@ -1,7 +1,7 @@
 // The neurons of a tile over time, shared by the codelets that advance them.
 #pragma once
 
-#include "../workers.hpp"
+#include "../vertex.hpp"
 #include "neuron.hpp"
 
 namespace snnjax {

@@ -1,8 +1,7 @@
 // Blocks of time steps on the tiles: rows of a history, and the counter of a loop.
-#include "../fields.hpp"
 #include "../issue_slots.hpp"
+#include "../vertex.hpp"
 #include "../words.hpp"
-#include "../workers.hpp"
 
 namespace snnjax {
 

@@ -1,9 +1,9 @@
 // lif_network, backward: the gradient of weights gathered by input. Lists become bits, which are turned so that each
 // input has one for each row, and then the rows in which it fires, or their bits where there is no room for more rows.
 // A tile adds up the rows of the currents' gradients in registers.
-#include "../fields.hpp"
 #include "../lists/listed_rows.hpp"
-#include "../lists/masks.hpp"
+#include "../lists/lists.hpp"
+#include "../vertex.hpp"
 #include "cycles.hpp"
 
 namespace snnjax {

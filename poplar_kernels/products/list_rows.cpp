@@ -1,7 +1,7 @@
 // lif_network: products with the lists of all samples and steps of a block at once, a row for each; and those lists as
 // dense rows, for the matrix unit.
-#include "../fields.hpp"
 #include "../lists/listed_rows.hpp"
+#include "../vertex.hpp"
 #include "../words.hpp"
 #include "cycles.hpp"
 

@@ -1,6 +1,6 @@
 // lif_network, backward: from lists, at their homes, to the neurons below that fired.
-#include "../fields.hpp"
 #include "../lists/listed_rows.hpp"
+#include "../vertex.hpp"
 #include "../words.hpp"
 #include "cycles.hpp"
 

@@ -1,7 +1,7 @@
 // spike_matmul: out[b] = sum_k values[b, k] * weights[ids[b, k]], and its exact backward pass. A tile holds some
 // columns of the weights.
-#include "../fields.hpp"
 #include "../lists/listed_rows.hpp"
+#include "../vertex.hpp"
 #include "cycles.hpp"
 
 namespace snnjax {

@@ -1,7 +1,6 @@
 // The largest or smallest number of each row, and its position.
 #include "../combine.hpp"
-#include "../fields.hpp"
-#include "../workers.hpp"
+#include "../vertex.hpp"
 #include "cycles.hpp"
 
 namespace snnjax {

@@ -1,7 +1,6 @@
 // Running sums, products, maxima and minima along rows.
 #include "../combine.hpp"
-#include "../fields.hpp"
-#include "../workers.hpp"
+#include "../vertex.hpp"
 #include "cycles.hpp"
 
 namespace snnjax {

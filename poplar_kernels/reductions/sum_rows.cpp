@@ -1,7 +1,6 @@
 // The sum over rows: of the partial dot products of many tiles, of the gradients of all samples.
-#include "../fields.hpp"
 #include "../numbers.hpp"
-#include "../workers.hpp"
+#include "../vertex.hpp"
 #include "cycles.hpp"
 
 namespace snnjax {

@@ -1,9 +1,24 @@
-// How the workers of a tile share the work of a MultiVertex.
+// What vertices are made of: short names of fields, and how the workers of a tile share the work of a MultiVertex.
 #pragma once
 
 #include <poplar/Vertex.hpp>
+#include <type_traits>
 
 namespace snnjax {
+
+// Contiguous regions on the vertex's own tile, aligned to 8 bytes for 64-bit loads and stores. A ONE_PTR carries no
+// size: sizes are states.
+template <class T>
+using In = poplar::Input<poplar::Vector<T, poplar::VectorLayout::ONE_PTR, 8>>;
+template <class T>
+using Out = poplar::Output<poplar::Vector<T, poplar::VectorLayout::ONE_PTR, 8>>;
+template <class T>
+using InOut = poplar::InOut<poplar::Vector<T, poplar::VectorLayout::ONE_PTR, 8>>;
+
+// A field or state that only some instances of a vertex have; in the others it takes no space, on the tile either.
+struct Nothing {};
+template <bool is_there, class Field>
+using If = std::conditional_t<is_there, Field, Nothing>;
 
 // Elements [first, last).
 struct Range {
