@@ -6,11 +6,24 @@
 #include <optional>
 #include <string>
 
-#include "builders/network/counter.hpp"
 #include "builders/network/lif_network.hpp"
 #include "builders/vertices.hpp"
 
 namespace snnjax::builders {
+
+// A number that each tile counts for itself, so that a loop needs no exchange for it.
+class Counter {
+ public:
+  Counter(Graph& graph, unsigned num_tiles, unsigned start, const std::string& name);
+  Tensor at(unsigned tile) const { return counters_[tile]; }
+  // Adds `by`, which may wrap around, on tiles [first, first + count) in a compute set that does not read it there.
+  void advance(Graph& graph, ComputeSet set, unsigned first, unsigned count, unsigned by) const;
+  // To its first number, from which it also starts.
+  Program reset() const;
+
+ private:
+  Tensor counters_, start_;
+};
 
 // A pass over a network runs its blocks of steps in a loop, between programs that run once.
 struct Pass {

@@ -285,9 +285,7 @@ std::vector<builders::LayerWeights> inPlace(Lowering& lowering, const NetworkOpe
 }  // namespace
 
 Tensor gradientInPlace(Lowering& lowering, const LayerPlan& layer, std::size_t rows, ValueId result) {
-  if (layer.isNarrow() || lowering.type(result).dtype != Dtype::kFloat32) return {};
-  if (!(lowering.layouts().ofValue(result).blocks() == blocksOf(layer, rows))) return {};
-  lowering.make(result);
+  if (layer.isNarrow() || !isMadeIn(lowering, blocksOf(layer, rows), result)) return {};
   return matrixInPlace(lowering, layer, rows, result);
 }
 

@@ -79,14 +79,17 @@ void spikeMatmulWeightsBackward(Lowering& lowering, const Instruction& instructi
   const auto options = optionsOf(lowering.plan(), call);
   if (isEmpty(options)) return yieldZeros(lowering, instruction);
   const builders::TileRange tiles = builders::tilesOf(options, lowering.graph().getTarget().getNumTiles());
-  const Tensor in_place = gradientInPlace(lowering, tiles, options.num_inputs, options.outputs, weightsOf(call));
+  const std::size_t rows = options.num_inputs, columns = options.outputs;
+  const std::optional<Blocks> blocks = blocksOf(tiles, rows, columns);
+  const bool is_in_place = blocks && isMadeIn(lowering, *blocks, weightsOf(call));
+  const Tensor in_place = is_in_place ? weightsInPlace(lowering, tiles, rows, columns, weightsOf(call)) : Tensor();
   const auto tensors = builders::addSpikeMatmulTensors(lowering.graph(), options, poplar::FLOAT, in_place);
   bring(lowering, operand(lowering, call.from.ids), tensors.ids);
   bring(lowering, operand(lowering, call.from.values), tensors.values);
   bringCotangent(lowering, options, tensors, call.from.g);
   lowering.program().add(builders::addSpikeMatmulWeightsGradient(lowering.graph(), options, tensors));
   if (in_place.valid()) return;
-  yield(lowering, call.to.g_weights, asRows(tensors.weights, tiles, options.num_inputs, options.outputs));
+  yield(lowering, call.to.g_weights, asRows(tensors.weights, tiles, rows, columns));
 }
 
 template <typename Target>
