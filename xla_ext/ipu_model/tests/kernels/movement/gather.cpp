@@ -1,4 +1,4 @@
-// The codelets of gather.cpp and scatter_rows.cpp alone.
+// The codelets of gather.cpp and scatter.cpp alone.
 #include <algorithm>
 
 #include "kernels/alone.hpp"
