@@ -23,6 +23,8 @@ using If = std::conditional_t<is_there, Field, Nothing>;
 // Elements [first, last).
 struct Range {
   unsigned first, last;
+
+  constexpr unsigned count() const { return last - first; }
 };
 
 constexpr unsigned smaller(unsigned a, unsigned b) { return a < b ? a : b; }

@@ -38,11 +38,6 @@ T uniformOf(std::uint32_t bits, T low, T high) {
 template <class T>
 constexpr unsigned kUnit = kPerWord<T>;
 
-std::uint64_t numbersOf(const auto& vertex, unsigned worker, unsigned unit) {
-  const Range share = shareOf(vertex.count, worker, unit);
-  return share.last - share.first;
-}
-
 }  // namespace
 
 // out0, out1 = threefry2x32(key0, key1, in0, in1), element by element: the primitive of JAX.
@@ -87,12 +82,12 @@ class RandomUniform : public poplar::MultiVertex {
 };
 
 inline std::uint64_t workerCycles(const Threefry& vertex, unsigned worker) {
-  return cycles::random(numbersOf(vertex, worker, 1), cycles::kLoadAndStorePair);
+  return cycles::random(shareOf(vertex.count, worker).count(), cycles::kLoadAndStorePair);
 }
 
 template <class T>
 std::uint64_t workerCycles(const RandomUniform<T>& vertex, unsigned worker) {
-  return cycles::random(numbersOf(vertex, worker, kUnit<T>), cycles::kUniform);
+  return cycles::random(shareOf(vertex.count, worker, kUnit<T>).count(), cycles::kUniform);
 }
 
 template class RandomUniform<float>;

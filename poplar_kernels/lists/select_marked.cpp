@@ -129,7 +129,7 @@ std::uint64_t workerCycles(const SelectMarked& vertex, unsigned worker) {
       const unsigned marked = (word | word << kNeuronsOfMark) & kMarksOfSpikes;
       passed += static_cast<Slots>(std::popcount(marked));
       for (unsigned i = 0; i < kNeuronsOfMark; ++i) {
-        const bool is_own = first + i - own.first < own.last - own.first;
+        const bool is_own = first + i - own.first < own.count();
         found += is_own && (marked & kFirstMark >> i) != 0 ? 1 : 0;
       }
     });

@@ -105,7 +105,7 @@ using namespace cycles;
 template <class Id>
 std::uint64_t workerCycles(const SelectCandidates<Id>& vertex, unsigned worker) {
   const Range own = neuronsOfWorker(vertex.neurons, worker);
-  const unsigned neurons = own.last - own.first;
+  const unsigned neurons = own.count();
   Slots slots = entry(7, false);
   for (unsigned row = 0; row < vertex.rows; ++row) {
     Slots found = 0, near_pairs = 0;
@@ -125,7 +125,7 @@ std::uint64_t workerCycles(const SelectCandidates<Id>& vertex, unsigned worker) 
 template <class W, class Id>
 std::uint64_t workerCycles(const ListValues<W, Id>& vertex, unsigned worker) {
   const Range own = shareOf(vertex.rows, worker, vertex.capacity % kPerWord<W> == 0 ? 1 : kPerWord<W>);
-  return entry(5, true) + Slots{own.last - own.first} * (10 + vertex.capacity * (3 + store(sizeof(W))));
+  return entry(5, true) + Slots{own.count()} * (10 + vertex.capacity * (3 + store(sizeof(W))));
 }
 
 // Zeros, then for each id: load, range 3, branch; of those in range: loads of membrane, threshold and gradient, the
@@ -139,7 +139,7 @@ std::uint64_t workerCycles(const SelectSpikesBackward<T, Id>& vertex, unsigned w
     const bool is_listed = static_cast<unsigned>(vertex.ids[i]) < vertex.neurons;
     slots += 5 + (is_listed ? 9 + surrogate(vertex.surrogate) + store(sizeof(T)) : 0);
   }
-  return slots + Slots{own.last - own.first} * (10 + kToRows + filled(vertex.neurons, sizeof(T), vertex.neurons));
+  return slots + Slots{own.count()} * (10 + kToRows + filled(vertex.neurons, sizeof(T), vertex.neurons));
 }
 
 template class SelectCandidates<unsigned short>;

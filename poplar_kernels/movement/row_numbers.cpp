@@ -48,8 +48,7 @@ class RowNumbers : public poplar::MultiVertex {
 };
 
 std::uint64_t workerCycles(const RowNumbers& vertex, unsigned worker) {
-  const Range share = shareOf(vertex.count, worker);
-  return cycles::rowNumbers(share.last - share.first, vertex.depth, vertex.window);
+  return cycles::rowNumbers(shareOf(vertex.count, worker).count(), vertex.depth, vertex.window);
 }
 
 }  // namespace snnjax

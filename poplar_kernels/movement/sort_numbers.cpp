@@ -116,19 +116,17 @@ class TakeNumbers : public poplar::MultiVertex {
 
 template <class T>
 std::uint64_t workerCycles(const OrderedBits<T>& vertex, unsigned worker) {
-  const Range share = shareOf(vertex.count, worker, 2);
-  return cycles::orderedBits(share.last - share.first);
+  return cycles::orderedBits(shareOf(vertex.count, worker, 2).count());
 }
 
 inline std::uint64_t workerCycles(const SortNumbers& vertex, unsigned worker) {
   const Range own = shareOf(vertex.rows * vertex.parts, worker);
-  return cycles::sortNumbers(own.last - own.first, vertex.partLength(), vertex.sorted, vertex.num_keys);
+  return cycles::sortNumbers(own.count(), vertex.partLength(), vertex.sorted, vertex.num_keys);
 }
 
 template <class T>
 std::uint64_t workerCycles(const TakeNumbers<T>& vertex, unsigned worker) {
-  const Range own = shareOf(vertex.rows * vertex.count, worker, larger(2, kPerWord<T>));
-  return cycles::takeNumbers(own.last - own.first, sizeof(T));
+  return cycles::takeNumbers(shareOf(vertex.rows * vertex.count, worker, larger(2, kPerWord<T>)).count(), sizeof(T));
 }
 
 template class OrderedBits<float>;

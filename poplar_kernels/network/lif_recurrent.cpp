@@ -229,7 +229,7 @@ std::uint64_t workerCycles(const RankSpikes& vertex, unsigned worker) {
   const SpikeLists lists = vertex.lists();
   const Range own = quickShareOf(lists.count(vertex.own), worker);
   const Slots each = lists.countOf(0, lists.lists) <= vertex.limit ? kCopiedSpike : kCopiedSpike + rank(lists);
-  return entry(8, false) + lists.lists * kCountOfList + 8 + (own.last - own.first) * each;
+  return entry(8, false) + lists.lists * kCountOfList + 8 + own.count() * each;
 }
 
 template class LifRecurrentStep<float, false>;

@@ -58,13 +58,13 @@ class Advance : public poplar::Vertex {
 template <class T>
 std::uint64_t workerCycles(const LoadBlock<T>& vertex, unsigned worker) {
   const Range own = shareOf(vertex.width, worker, kPerVector<T>);
-  return cycles::entry(6, true) + 3 + 4 + cycles::moved(own.last - own.first, sizeof(T), vertex.width);
+  return cycles::entry(6, true) + 3 + 4 + cycles::moved(own.count(), sizeof(T), vertex.width);
 }
 
 template <class T>
 std::uint64_t workerCycles(const StoreBlock<T>& vertex, unsigned worker) {
   const Range own = shareOf(vertex.width, worker, kPerVector<T>);
-  return cycles::entry(5, true) + 2 + 4 + cycles::moved(own.last - own.first, sizeof(T), vertex.width);
+  return cycles::entry(5, true) + 2 + 4 + cycles::moved(own.count(), sizeof(T), vertex.width);
 }
 
 // Two loads, add, store.

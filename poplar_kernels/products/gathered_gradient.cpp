@@ -260,11 +260,11 @@ template <class Id>
 std::uint64_t workerCycles(const MaskSpikes<Id>& vertex, unsigned worker) {
   const Range words = quickShareOf(vertex.words, worker), own = vertex.inputsOf(words);
   const bool is_last = worker + 1 == vertex.numWorkers();
-  Slots slots = entry(9, false) + 6 + Slots{words.last - words.first} * vertex.rows * 2;
+  Slots slots = entry(9, false) + 6 + Slots{words.count()} * vertex.rows * 2;
   for (unsigned b = 0; b < vertex.rows; ++b) {
     const List<Id> list = {&vertex.list[b * vertex.stride], vertex.capacity};
     const Range found = entriesWithin(list.ids(), list.spikes(), own);
-    slots += 8 + kRecordHeader + numBelow(list.spikes()) + 5 + Slots{found.last - found.first} * 17 +
+    slots += 8 + kRecordHeader + numBelow(list.spikes()) + 5 + Slots{found.count()} * 17 +
              (is_last ? 6 + Slots{list.spikes()} * 5 : 0);
   }
   return slots;
@@ -279,7 +279,7 @@ std::uint64_t workerCycles(const AnyWord<T>& vertex, unsigned) {
 // Own inputs 8, zeros; a row: load, mask, test, its bit and the branch; an input: address, load, or, store.
 std::uint64_t workerCycles(const TurnMasks& vertex, unsigned worker) {
   const Range own = vertex.ownInputs(worker);
-  Slots slots = entry(3, false) + 8 + 2 * Slots{own.last - own.first} + 5 * Slots{vertex.rows};
+  Slots slots = entry(3, false) + 8 + 2 * Slots{own.count()} + 5 * Slots{vertex.rows};
   for (unsigned i = own.first; i < own.last; ++i) slots += bitsOfMask(vertex.turned[i]) * (kBit + 4);
   return slots;
 }

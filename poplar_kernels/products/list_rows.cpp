@@ -156,7 +156,7 @@ std::uint64_t workerCycles(const RowsDense<Id, valued>& vertex, unsigned worker)
   for (unsigned row = 0; row < vertex.rows; ++row) {
     const List<Id> list = {&vertex.lists[row * vertex.stride], vertex.capacity};
     const Range found = list.spikesOfWorker(worker);
-    slots += 8 + kShareOfRow + kToRows + filled(own.last - own.first, 4, vertex.num_inputs) +
+    slots += 8 + kShareOfRow + kToRows + filled(own.count(), 4, vertex.num_inputs) +
              (larger(found.last, found.first) - found.first) * denseEntry(valued);
   }
   return slots;
@@ -169,7 +169,7 @@ std::uint64_t workerCycles(const RowsGradient<Id, valued>& vertex, unsigned work
     const List<Id> list = {&vertex.lists[row * vertex.stride], vertex.capacity};
     const Range found = list.spikesOfWorker(worker);
     slots += gradientRow(valued);
-    if (found.first < found.last) slots += addToListedRows(found.last - found.first, vertex.neurons, valued);
+    if (found.first < found.last) slots += addToListedRows(found.count(), vertex.neurons, valued);
   }
   return slots;
 }

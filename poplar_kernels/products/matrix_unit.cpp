@@ -148,8 +148,7 @@ class SumPartials : public poplar::MultiVertex {
 
 template <class T, class Result>
 std::uint64_t workerCycles(const MatrixProduct<T, Result>& vertex, unsigned worker) {
-  const Range own = shareOf(vertex.streamed(), worker);
-  return cycles::unitWorker(own.last - own.first, vertex.held(), std::is_same_v<T, half>);
+  return cycles::unitWorker(shareOf(vertex.streamed(), worker).count(), vertex.held(), std::is_same_v<T, half>);
 }
 
 template <class T, class Result>
@@ -162,7 +161,7 @@ template <class T, class Result>
 std::uint64_t workerCycles(const SumPartials<T, Result>& vertex, unsigned worker) {
   const Range own = shareOf(vertex.count, worker, SumPartials<T, Result>::kFour);
   const unsigned at_once = 16 / sizeof(T);
-  return cycles::sumPartials((own.last - own.first + at_once - 1) / at_once, vertex.parts);
+  return cycles::sumPartials((own.count() + at_once - 1) / at_once, vertex.parts);
 }
 
 template class MatrixProduct<float, float>;

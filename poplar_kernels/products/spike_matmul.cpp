@@ -94,8 +94,7 @@ std::uint64_t workerCycles(const SpikeMatmul<W, Id>& vertex, unsigned worker) {
 template <class W, class Id>
 std::uint64_t workerCycles(const SpikeMatmulValuesGradient<W, Id>& vertex, unsigned worker) {
   const Range own = shareOf(vertex.rows, worker);
-  return entry(8, true) +
-         Slots{own.last - own.first} * (kMatmulRow + dotListedRows(vertex.capacity, vertex.outputs, sizeof(W)));
+  return entry(8, true) + Slots{own.count()} * (kMatmulRow + dotListedRows(vertex.capacity, vertex.outputs, sizeof(W)));
 }
 
 template <class W, class Id>
@@ -103,7 +102,7 @@ std::uint64_t workerCycles(const SpikeMatmulWeightsGradient<W, Id>& vertex, unsi
   const Range own = shareOf(vertex.num_inputs, worker);
   Slots slots = entry(8, true) + Slots{vertex.rows} * (kMatmulRow + vertex.capacity * kForeign);
   for (unsigned i = 0; i < vertex.rows * vertex.capacity; ++i) {
-    const bool is_own = static_cast<unsigned>(vertex.ids[i]) - own.first < own.last - own.first;
+    const bool is_own = static_cast<unsigned>(vertex.ids[i]) - own.first < own.count();
     slots += is_own ? addToListedRows(1, vertex.outputs, true) : 0;
   }
   return slots;

@@ -53,8 +53,7 @@ class ArgReduce : public poplar::MultiVertex {
 
 template <class Op, class T>
 std::uint64_t workerCycles(const ArgReduce<Op, T>& vertex, unsigned worker) {
-  const Range share = shareOf(vertex.outer * vertex.inner, worker, kPerWord<T>);
-  return cycles::argReduce(share.last - share.first, vertex.rows, sizeof(T));
+  return cycles::argReduce(shareOf(vertex.outer * vertex.inner, worker, kPerWord<T>).count(), vertex.rows, sizeof(T));
 }
 
 #define SNNJAX_ARG_REDUCE(Op)          \

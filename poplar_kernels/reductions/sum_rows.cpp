@@ -62,7 +62,7 @@ class SumRows : public poplar::MultiVertex {
 
 std::uint64_t workerCycles(const SumRows& vertex, unsigned worker) {
   const Range own = vertex.ownColumns(worker);
-  return cycles::entry(4, false) + cycles::sumRows(vertex.rows, own.last - own.first, vertex.columns % 2 == 0);
+  return cycles::entry(4, false) + cycles::sumRows(vertex.rows, own.count(), vertex.columns % 2 == 0);
 }
 
 }  // namespace snnjax
