@@ -135,16 +135,13 @@ class Backward : Pass {
     if (of.layer.gathers_gradient) return addGatheredGradient(of, false, g_current, to);
     const ListPlan& list = plan.lists[of.l];
     const ListTensors& lists = tensors.lists[of.l];
-    const RowsRead read = {.valued = list.valued,
-                           .fields =
-                               [&](const LayerTile& at) {
-                                 return std::vector<Field>{{"lists", at.fromHomes(lists.lists)},
-                                                           {"values", at.fromHomes(lists.values)},
-                                                           {"g_current", at.ownRows(g_current)}};
-                               },
-                           .states = [&](const LayerTile& at) { return rowStates(at, list); }};
+    const auto fields = [&](const LayerTile& at) -> std::vector<Field> {
+      return {{"lists", at.fromHomes(lists.lists)},
+              {"values", at.fromHomes(lists.values)},
+              {"g_current", at.ownRows(g_current)}};
+    };
     const WeightsGradient weights(of, to, "weights");
-    body.add(weights.add(read));
+    body.add(weights.add(list.valued, fields, [&](const LayerTile& at) { return rowStates(at, list); }));
     after.add(weights.sumGroups());
   }
 

@@ -20,7 +20,7 @@ Sequence addLastSpikes(const LayerPass& of);
 // weights'.
 Sequence addLastSpikesGradient(const LayerPass& of);
 Sequence addFirstSpikesGradient(const LayerPass& of, const Tensor& g_current);
-RowsRead readFirstSpikes(const LayerPass& of, const Tensor& g_current);
+Program addFirstSpikesWeights(const LayerPass& of, const WeightsGradient& weights, const Tensor& g_current);
 // The record that lists all neurons.
 Tensor addRecordOfAll(Graph& graph, const ListPlan& list);
 

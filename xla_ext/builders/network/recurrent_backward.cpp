@@ -145,17 +145,11 @@ class RecurrentBackward : LayerPass {
     const Tensor& to = cotangents().g_recurrent;
     if (layer.gathers_recurrent) return addGatheredGradient(*this, true, g_current, to);
     const WeightsGradient weights(*this, to, "own_weights");
-    const RowsRead own = {.valued = false,
-                          .fields =
-                              [&](const LayerTile& at) {
-                                return std::vector<Field>{{"lists", lists_[at.group][at.block]},
-                                                          {"g_current", at.ownRows(g_current)}};
-                              },
-                          .states = [&](const LayerTile& at) { return rowStates(at, list_); }};
-    pass.body.add(weights.add(own));
-    if (plan.options.first_spikes) {
-      pass.after.add(weights.add(readFirstSpikes(*this, g_current)));
-    }
+    const auto fields = [&](const LayerTile& at) -> std::vector<Field> {
+      return {{"lists", lists_[at.group][at.block]}, {"g_current", at.ownRows(g_current)}};
+    };
+    pass.body.add(weights.add(false, fields, [&](const LayerTile& at) { return rowStates(at, list_); }));
+    if (plan.options.first_spikes) pass.after.add(addFirstSpikesWeights(*this, weights, g_current));
     pass.after.add(weights.sumGroups());
   }
 

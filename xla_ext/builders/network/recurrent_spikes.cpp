@@ -94,7 +94,7 @@ Sequence addFirstSpikes(const LayerPass& of) {
   forEachTile(of, [&](const LayerTile& at) {
     addVertex(of.graph, set, type, at.tile(),
               {{"lists", all},
-               {"values", at.ofSamples(tensors.first_spikes)},
+               {"values", at.fromHomes(tensors.first_spikes)},
                {"weights", tensors.recurrent[at.block]},
                {"current", at.ownStates(tensors.first_current)}},
               currentStatesOfAll(at, list));
@@ -157,16 +157,13 @@ Sequence addFirstSpikesGradient(const LayerPass& of, const Tensor& g_current) {
   return program;
 }
 
-RowsRead readFirstSpikes(const LayerPass& of, const Tensor& g_current) {
+Program addFirstSpikesWeights(const LayerPass& of, const WeightsGradient& weights, const Tensor& g_current) {
   const ListPlan& list = of.plan.lists[of.l + 1];
-  const Tensor all = addRecordOfAll(of.graph, list), values = of.tensors.first_spikes;
-  return {.valued = true,
-          .fields =
-              [all, values, g_current](const LayerTile& at) {
-                return std::vector<Field>{
-                    {"lists", all}, {"values", at.ofSamples(values)}, {"g_current", firstRows(at, g_current)}};
-              },
-          .states = [&list](const LayerTile& at) { return allStates(at, list); }};
+  const Tensor all = addRecordOfAll(of.graph, list);
+  const auto fields = [&](const LayerTile& at) -> std::vector<Field> {
+    return {{"lists", all}, {"values", at.fromHomes(of.tensors.first_spikes)}, {"g_current", firstRows(at, g_current)}};
+  };
+  return weights.add(true, fields, [&](const LayerTile& at) { return allStates(at, list); });
 }
 
 }  // namespace snnjax::builders

@@ -66,11 +66,6 @@ Tensor LayerTile::fromHomes(const Tensor& rows) const {
   return rows.flatten().slice(own.first * each, (own.first + own.count) * each);
 }
 
-Tensor LayerTile::ofSamples(const Tensor& tensor) const {
-  const SampleGroup& own = layer().sample_groups[group];
-  return tensor.slice(own.first, own.first + own.count);
-}
-
 Tensor LayerTile::ofGroup(const Tensor& constants) const {
   if (!constants.valid()) return {};
   const std::size_t each = constants.dim(1) / layer().sample_groups.size();

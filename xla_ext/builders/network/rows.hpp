@@ -95,10 +95,8 @@ struct LayerTile {
   Tensor ownRows(const Tensor& rows) const;
   // Of states [blocks, rows * batch * columns].
   Tensor ownStates(const Tensor& states) const;
-  // Of what has a row for each sample and step at the homes: [batch * block_steps * width].
+  // Of what has rows for each sample at the homes, of all steps of a block or one: [batch * elements].
   Tensor fromHomes(const Tensor& rows) const;
-  // Of [batch].
-  Tensor ofSamples(const Tensor& tensor) const;
   // Of what all groups have of their own, of one size: [blocks, groups * elements].
   Tensor ofGroup(const Tensor& constants) const;
   // The weights on this tile, or at least those of its block.
@@ -156,19 +154,14 @@ std::vector<State> surrogateStates(const NeuronOptions& neuron);
 Sequence addUnitCurrents(const LayerPass& of, const Tensor& current);
 Sequence addUnitGradient(const LayerPass& of, const Tensor& g_current);
 
-// Lists that a tile reads, as fields and states of RowsGradient, with the gradients of their currents.
-struct RowsRead {
-  bool valued;
-  std::function<std::vector<Field>(const LayerTile&)> fields;
-  std::function<std::vector<State>(const LayerTile&)> states;
-};
-
 // The gradient of a matrix of a layer, [blocks, (inputs + 1) * columns]: each group sums over its samples; then each of
 // a block's tiles sums a part over the groups.
 class WeightsGradient : LayerPass {
  public:
   WeightsGradient(const LayerPass& of, const Tensor& to, const std::string& what);
-  Program add(const RowsRead& read) const;
+  // Of lists that each tile reads: fields and states of RowsGradient but for what it adds to.
+  Program add(bool valued, const std::function<std::vector<Field>(const LayerTile&)>& fields,
+              const std::function<std::vector<State>(const LayerTile&)>& states) const;
   Sequence sumGroups() const;
 
  private:

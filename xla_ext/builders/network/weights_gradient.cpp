@@ -14,12 +14,13 @@ WeightsGradient::WeightsGradient(const LayerPass& of, const Tensor& to, const st
   pass.zeros.insert(pass.zeros.end(), of_groups_.begin(), of_groups_.end());
 }
 
-Program WeightsGradient::add(const RowsRead& read) const {
+Program WeightsGradient::add(bool valued, const std::function<std::vector<Field>(const LayerTile&)>& fields,
+                             const std::function<std::vector<State>(const LayerTile&)>& states) const {
   const ComputeSet set = graph.addComputeSet(what_);
-  const std::string type = templateVertex("snnjax::RowsGradient", UNSIGNED_SHORT, read.valued);
+  const std::string type = templateVertex("snnjax::RowsGradient", UNSIGNED_SHORT, valued);
   forEachTile(*this, [&](const LayerTile& at) {
-    addVertex(graph, set, type, at.tile(), with(read.fields(at), {{"g_weights", of_groups_[at.group][at.block]}}),
-              read.states(at));
+    addVertex(graph, set, type, at.tile(), with(fields(at), {{"g_weights", of_groups_[at.group][at.block]}}),
+              states(at));
   });
   return Execute(set);
 }
