@@ -103,12 +103,6 @@ Tensor inBlocks(const NetworkPlan& plan, const ListPlan& list, const Tensor& his
   return rows.reshape({blocks, batch, steps, width}).dimShuffle({0, 2, 1, 3}).reshape({blocks * steps, batch, width});
 }
 
-// Row `row` of states [tiles, rows * batch * columns], if there are any.
-Tensor rowOf(const NetworkPlan& plan, std::size_t layer, const Tensor& states, unsigned row) {
-  const std::size_t elements = std::size_t{plan.options.batch} * plan.layers[layer].tiles.columns;
-  return !states.valid() ? states : states.slice(row * elements, (row + 1) * elements, 1);
-}
-
 }  // namespace
 
 Type weightsType(const NetworkPlan& plan) { return floatType(plan.options.half_weights); }
@@ -168,12 +162,9 @@ Tensor addGroup(Graph& graph, const Type& type, const LayerPlan& layer, std::siz
   return blocks;
 }
 
-Tensor membraneRow(const NetworkPlan& plan, std::size_t layer, const LayerTensors& tensors, unsigned row) {
-  return rowOf(plan, layer, tensors.membranes, row);
-}
-
-Tensor secondRow(const NetworkPlan& plan, std::size_t layer, const LayerTensors& tensors, unsigned row) {
-  return rowOf(plan, layer, tensors.second_states, row);
+Tensor rowOf(const NetworkPlan& plan, std::size_t layer, const Tensor& states, unsigned row) {
+  const std::size_t elements = std::size_t{plan.options.batch} * plan.layers[layer].tiles.columns;
+  return !states.valid() ? states : states.slice(row * elements, (row + 1) * elements, 1);
 }
 
 Tensor secondConstant(const LayerPlan& layer, const LayerTensors& tensors, GlifConstant constant, std::size_t group) {

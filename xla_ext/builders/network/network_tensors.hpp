@@ -89,9 +89,8 @@ Tensor addStates(Graph& graph, const NetworkPlan& plan, std::size_t layer, std::
 Tensor addGroup(Graph& graph, const Type& type, const LayerPlan& layer, std::size_t group, std::size_t elements,
                 const std::string& name);
 
-// Row `row` of the membranes of a layer, or of its second states: float [tiles, batch * columns].
-Tensor membraneRow(const NetworkPlan& plan, std::size_t layer, const LayerTensors& tensors, unsigned row);
-Tensor secondRow(const NetworkPlan& plan, std::size_t layer, const LayerTensors& tensors, unsigned row);
+// Row `row` of states [tiles, rows * batch * columns] of a layer, if there are any: [tiles, batch * columns].
+Tensor rowOf(const NetworkPlan& plan, std::size_t layer, const Tensor& states, unsigned row);
 
 // A row of LayerTensors::second: float [tiles, columns].
 Tensor secondConstant(const LayerPlan& layer, const LayerTensors& tensors, GlifConstant constant, std::size_t group);

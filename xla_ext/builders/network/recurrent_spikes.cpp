@@ -48,12 +48,12 @@ void addLastGradient(const LayerPass& of, ComputeSet set, const Tensor& g_spikes
   forEachTile(of, [&](const LayerTile& at) {
     std::vector<Field> fields = {{"g_spikes", at.ownStates(g_spikes)},
                                  {"threshold", at.ofGroup(own.threshold)},
-                                 {"membranes", at.ownStates(membraneRow(of.plan, of.l, own, steps))},
+                                 {"membranes", at.ownStates(rowOf(of.plan, of.l, own.membranes, steps))},
                                  {"g_last", at.ownStates(of.cotangents().g_last)},
                                  {"g_threshold", at.ownStates(sums.threshold)}};
     if (raises) {
       fields.insert(fields.end(), {{"second", at.ofGroup(own.second)},
-                                   {"w", at.ownStates(secondRow(of.plan, of.l, own, steps))},
+                                   {"w", at.ownStates(rowOf(of.plan, of.l, own.second_states, steps))},
                                    {"g_last_w", at.ownStates(of.cotangents().g_last_w)},
                                    {"g_coupling", at.ownStates(sums.coupling)}});
     }

@@ -33,7 +33,7 @@ class Results {
       const builders::LayerTensors& tensors = network_.tensors.layers[l];
       const lif_network::LayerState<Value>& to = results_.last[l];
       give(to.v, lastMembranes(l));
-      if (to.w) give(to.w, inBatch(l, builders::secondRow(plan_, l, tensors, plan_.secondRows(l) - 1)));
+      if (to.w) give(to.w, inBatch(l, builders::rowOf(plan_, l, tensors.second_states, plan_.secondRows(l) - 1)));
       if (to.spikes) give(to.spikes, tensors.last_spikes);
     }
     if (results_.last_readout) give(results_.last_readout, lastMembranes(last));
@@ -46,7 +46,7 @@ class Results {
   }
 
   Tensor lastMembranes(std::size_t l) const {
-    return inBatch(l, builders::membraneRow(plan_, l, network_.tensors.layers[l], plan_.membraneRows(l) - 1));
+    return inBatch(l, builders::rowOf(plan_, l, network_.tensors.layers[l].membranes, plan_.membraneRows(l) - 1));
   }
 
   // Blocks [tiles, batch * columns] as [batch, neurons].

@@ -180,7 +180,7 @@ class Bringer {
     ofGroups(layer, linear.bias ? array(linear.bias) : constant(poplar::FLOAT, 0), tensors.bias);
     ofGroups(layer, array(constants.glif.decay), tensors.decay);
     ofGroups(layer, array(constants.glif.gain), tensors.gain);
-    rows(layer, array(first.v), builders::membraneRow(plan_, l, tensors, 0), plan_.options.batch);
+    rows(layer, array(first.v), builders::rowOf(plan_, l, tensors.membranes, 0), plan_.options.batch);
     if (layer.leaky) return;
     ofGroups(layer, array(constants.glif.threshold), tensors.threshold);
     // Without a capacity every neuron gets its gradient.
@@ -197,7 +197,7 @@ class Bringer {
     const LayerPlan& layer = plan_.layers[l];
     const LayerTensors& tensors = network_.tensors.layers[l];
     const LayerArrays& from = operands_.layers[l];
-    rows(layer, array(from.first.w), builders::secondRow(plan_, l, tensors, 0), plan_.options.batch);
+    rows(layer, array(from.first.w), builders::rowOf(plan_, l, tensors.second_states, 0), plan_.options.batch);
     for (unsigned k = WDecay; k < kGlifConstants; ++k) {
       const Value& given = from.constants.glif.at(k);
       for (std::size_t g = 0; g < layer.sample_groups.size(); ++g) {
