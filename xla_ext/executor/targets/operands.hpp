@@ -23,9 +23,6 @@ bool isMadeIn(Lowering& lowering, const Blocks& blocks, ValueId result);
 // An operand without its groups axis, which has length 1.
 Tensor operand(Lowering& lowering, const Value& value);
 std::size_t dimension(const Plan& plan, const Value& value, std::size_t axis);
-inline std::size_t dimension(const Lowering& lowering, const Value& value, std::size_t axis) {
-  return dimension(lowering.plan(), value, axis);
-}
 
 // Fills a tensor of the operand's shape, or one that repeats it along its first dimensions; numbers are converted.
 void bring(Lowering& lowering, const Tensor& from, const Tensor& to);
