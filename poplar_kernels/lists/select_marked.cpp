@@ -5,7 +5,6 @@
 #include "../numbers.hpp"
 #include "../vertex.hpp"
 #include "candidates.hpp"
-#include "candidates_cycles.hpp"
 #include "cycles.hpp"
 
 namespace snnjax {

@@ -4,7 +4,6 @@
 #include "../vertex.hpp"
 #include "../words.hpp"
 #include "candidates.hpp"
-#include "candidates_cycles.hpp"
 #include "cycles.hpp"
 
 namespace snnjax {

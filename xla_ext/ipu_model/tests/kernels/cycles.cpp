@@ -3,8 +3,6 @@
 #include "kernels/alone.hpp"
 #include "kernels/lists/lists.hpp"
 #include "kernels/network/neurons.hpp"
-#include "poplar_kernels/lists/candidates_cycles.hpp"
-#include "poplar_kernels/lists/join_candidates_cycles.hpp"
 #include "poplar_kernels/network/cycles.hpp"
 #include "poplar_kernels/products/cycles.hpp"
 #include "poplar_kernels/reductions/cycles.hpp"
