@@ -23,17 +23,18 @@ void addTransposed(Graph& graph, ComputeSet set, unsigned tile, const Tensor& in
 }
 
 // [rows, inputs], at the homes of the lists.
-Tensor addDenseRows(Graph& graph, ComputeSet set, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t l,
-                    const std::string& name) {
-  const ListPlan& list = plan.lists[l];
-  const ListTensors& own = tensors.lists[l];
-  if (list.dense) return own.values_history.reshape({plan.blockRows(), list.num_neurons});
+Tensor addDenseRows(const LayerPass& of, ComputeSet set) {
+  Graph& graph = of.graph;
+  const ListPlan& list = of.plan.lists[of.l];
+  const ListTensors& own = of.pass.tensors.lists[of.l];
+  if (list.dense) return own.values_history.reshape({of.plan.blockRows(), list.num_neurons});
+  const std::string name = of.name("dense_rows");
   const Tensor dense = addAtHomes(graph, FLOAT, list.homes, list.num_neurons, name);
   for (const Home& home : list.homes) {
     addVertex(
         graph, set, templateVertex("snnjax::RowsDense", UNSIGNED_SHORT, list.valued), home.tile,
         {{"lists", rowsOf(own.lists, home)}, {"values", rowsOf(own.values, home)}, {"dense", rowsOf(dense, home)}},
-        {{"rows", home.rows}, {"stride", list.stride}, {"capacity", list.capacity}, {"num_inputs", list.num_neurons}});
+        with(recordStates(home.rows, list), {{"num_inputs", list.num_neurons}}));
   }
   return dense;
 }
@@ -64,10 +65,10 @@ Tensor addTransposedRows(Graph& graph, const NetworkPlan& plan, const LayerPlan&
 }
 
 // [neurons of all blocks, rows], where the neurons are.
-Tensor addTransposedCurrents(Graph& graph, const NetworkPlan& plan, std::size_t l, const Tensor& g_current,
-                             ComputeSet set, const std::string& name) {
-  std::vector<Tensor> blocks(plan.layers[l].tiles.count);
-  forEachTile(plan, l, [&](const LayerTile& at) {
+Tensor addTransposedCurrents(const LayerPass& of, const Tensor& g_current, ComputeSet set, const std::string& name) {
+  Graph& graph = of.graph;
+  std::vector<Tensor> blocks(of.layer.tiles.count);
+  forEachTile(of, [&](const LayerTile& at) {
     const unsigned columns = at.layer().tiles.columns;
     const Tensor out = graph.addVariable(FLOAT, {columns, at.rows()}, name);
     addTransposed(graph, set, at.tile(), at.ownRows(g_current).reshape({at.rows(), columns}), out);
@@ -83,36 +84,35 @@ Tensor ofNeurons(const LayerPlan& layer, const Tensor& blocks, std::size_t rows)
 
 }  // namespace
 
-Sequence addUnitCurrents(Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t l,
-                         const Tensor& current) {
-  const LayerPlan& layer = plan.layers[l];
-  const std::string name = "forward/currents" + std::to_string(l);
-  const ComputeSet dense = graph.addComputeSet("forward/dense_rows" + std::to_string(l));
-  const Tensor rows = addDenseRows(graph, dense, plan, tensors, l, "forward/dense_rows" + std::to_string(l));
-  Sequence program({Execute(dense)});
-  const Tensor weights = ofNeurons(layer, tensors.layers[l].weights, layer.inputs);
-  const Tensor all = asRows(current, layer.tiles, rows.dim(0), layer.paddedNeurons());
-  if (layer.paddedNeurons() > layer.neurons) {
-    program.add(zeros(graph, {all.slice(layer.neurons, layer.paddedNeurons(), 1)}, name + "/spare"));
+Sequence addUnitCurrents(const LayerPass& of, const Tensor& current) {
+  Sequence program;
+  const ComputeSet dense = of.graph.addComputeSet(of.name("dense_rows"));
+  const Tensor rows = addDenseRows(of, dense), weights = ofNeurons(of.layer, of.tensors.weights, of.layer.inputs);
+  program.add(Execute(dense));
+  const Tensor all = asRows(current, of.layer.tiles, rows.dim(0), of.layer.paddedNeurons());
+  if (of.layer.paddedNeurons() > of.layer.neurons) {
+    const Tensor spare = all.slice(of.layer.neurons, of.layer.paddedNeurons(), 1);
+    program.add(zeros(of.graph, {spare}, of.name("spare_currents")));
   }
-  program.add(Copy(multiply(graph, layer, rows, weights, program, name), ofNeurons(layer, current, rows.dim(0))));
+  const Tensor product = multiply(of.graph, of.layer, rows, weights, program, of.name("currents"));
+  program.add(Copy(product, ofNeurons(of.layer, current, rows.dim(0))));
   return program;
 }
 
-Sequence addUnitGradient(Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t l,
-                         const Tensor& g_current, const Tensor& g_weights, const Pass& pass) {
-  const LayerPlan& layer = plan.layers[l];
-  const std::string name = "backward/weights" + std::to_string(l);
+Sequence addUnitGradient(const LayerPass& of, const Tensor& g_current) {
+  const Tensor& g_weights = of.cotangents().g_weights;
+  const std::string name = of.name("weights");
   Sequence program;
-  const Tensor rows = addDenseRows(graph, pass.of_lists.front(), plan, tensors, l, name + "/dense_rows");
-  const ComputeSet set = graph.addComputeSet("backward/transposed" + std::to_string(l));
-  const Tensor by_input = addTransposedRows(graph, plan, layer, rows, set, name + "/rows");
-  const Tensor by_neuron = addTransposedCurrents(graph, plan, l, g_current, set, name + "/g_current");
+  const Tensor rows = addDenseRows(of, of.pass.of_lists.front());
+  const ComputeSet set = of.graph.addComputeSet(of.name("transposed"));
+  const Tensor by_input = addTransposedRows(of.graph, of.plan, of.layer, rows, set, name + "/rows");
+  const Tensor by_neuron = addTransposedCurrents(of, g_current, set, name + "/g_current");
   program.add(Execute(set));
-  const Tensor product = multiply(graph, layer, by_input, by_neuron.slice(0, layer.neurons).transpose(), program, name);
+  const Tensor product =
+      multiply(of.graph, of.layer, by_input, by_neuron.slice(0, of.layer.neurons).transpose(), program, name);
   // In parts on all tiles of a block first: one tile alone would receive its rows one by one.
-  const Tensor parts = spreadOverGroups(graph, layer, g_weights, name + "/parts");
-  program.add(Copy(product, ofNeurons(layer, parts, layer.inputs)));
+  const Tensor parts = spreadOverGroups(of.graph, of.layer, g_weights, name + "/parts");
+  program.add(Copy(product, ofNeurons(of.layer, parts, of.layer.inputs)));
   if (parts != g_weights) program.add(Copy(parts, g_weights));
   return program;
 }
