@@ -47,6 +47,7 @@ if _wire.path().exists():
         jax.devices()
     jax.config.update("jax_platforms", "cpu")
 
+quick.load_few_dialects()
 # Else the key of each program is computed, also where no cache is.
 jax.config.update("jax_enable_compilation_cache", False)
 jax.config.update("jax_numpy_dtype_promotion", "strict")
