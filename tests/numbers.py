@@ -13,8 +13,8 @@ Pick = Callable[..., Any]
 
 
 def array(values: ArrayLike, dtype: DTypeLike) -> jax.Array:
-    """Converted by NumPy: for each shape that JAX converts it compiles a program."""
-    return jnp.asarray(np.asarray(values).astype(jnp.dtype(dtype)))
+    """Converted by NumPy and moved as it is: `jnp.asarray` compiles a program for each shape."""
+    return jax.device_put(np.asarray(values).astype(jnp.dtype(dtype)))
 
 
 def dyadic(rng: np.random.Generator, low: int, high: int, *shape: int) -> jax.Array:

@@ -178,7 +178,7 @@ def arguments(form: Form, rng: np.random.Generator) -> tuple[Any, ...]:
     states = zip(membranes, second, spikes, pending, earlier, arriving, remaining, strict=True)
     parameters = layers, readout, LIFNetworkState(tuple(LayerState(*each) for each in states), last)
     ends = rng.integers(0, form.steps + 1, form.batch) if form.lengths else None
-    lengths = None if ends is None else jnp.asarray(ends.astype(form.integers or np.int32))
+    lengths = None if ends is None else array(ends, form.integers or np.int32)
     second = [float(rng.choice([-np.inf, 0.0, 0.25, 0.5, np.inf])) for _ in form.widths]
     return (_inputs(form, rng), *parameters, lengths, array(second, form.dtype))
 
@@ -255,7 +255,7 @@ def _with_synapses(form: Form, layer: LIFLayer, rng: np.random.Generator) -> LIF
     )  # that of the form: another shape would be compiled again
     sources, targets = np.sort(rng.integers(0, max(neurons, 1), count)), rng.integers(0, neurons + 1, count)
     ends = np.cumsum(np.bincount(sources, minlength=neurons))
-    given = jnp.asarray(targets.astype(form.integers or id_dtype(neurons)))
+    given = array(targets, form.integers or id_dtype(neurons))
     synapses = Synapses(array(ends, jnp.int32), given, neurons)
     place = sources, targets % max(neurons, 1)
     delays = None if layer.synaptic_delays is None else layer.synaptic_delays[place]
@@ -300,7 +300,7 @@ def _inputs(form: Form, rng: np.random.Generator) -> Any:
         dtype = jnp.uint16 if form.given == "uint16 lists" else jnp.int32
         low = 0 if dtype == jnp.uint16 else -2
         numbers = rng.integers(low, form.inputs + 2, (*axes, form.slots))
-        ids = jnp.asarray(numbers.astype(form.integers or dtype))
+        ids = array(numbers, form.integers or dtype)
         counts = jnp.zeros(axes, jnp.int32)  # which the op does not trust
         values = dyadic_spikes(rng, -16, 16, *ids.shape).astype(form.dtype)
         return SparseSpikes(ids, values, counts, counts, 0 * counts, form.inputs)
