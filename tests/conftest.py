@@ -48,8 +48,8 @@ if _wire.path().exists():
     jax.config.update("jax_platforms", "cpu")
 
 quick.load_few_dialects()
-# Else the key of each program is computed, also where no cache is.
-jax.config.update("jax_enable_compilation_cache", False)
+# Without a folder for it there is no cache, and no key of each program to compute.
+jax.config.update("jax_enable_compilation_cache", "JAX_COMPILATION_CACHE_DIR" in os.environ)
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
