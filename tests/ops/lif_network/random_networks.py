@@ -165,7 +165,7 @@ def arguments(form: Form, rng: np.random.Generator) -> tuple[Any, ...]:
     nothing = (None,) * len(back)
     earlier = nothing if form.synaptic else back
     layers, readout, spikes, pending, earlier = jax.tree.map(
-        lambda leaf: leaf.astype(form.dtype), (layers, readout, tuple(spikes), pending, earlier)
+        lambda leaf: array(leaf, form.dtype), (layers, readout, tuple(spikes), pending, earlier)
     )
     # Delays keep their digits: exact ones are to be computed from the same.
     layers = tuple(_with_delays(form, index, own, rng) for index, own in enumerate(layers))
@@ -267,7 +267,7 @@ def _delays(form: Form, most: int, shape: tuple[int, ...], rng: np.random.Genera
     steps = rng.integers(0, 8 * most + 1, shape) / 8
     steps = np.where(rng.random(shape) < rng.choice([0.0, 0.5, 1.0]), np.floor(steps), steps)
     steps = np.where(rng.random(shape) < _BEYOND, rng.choice([-1.0, most + 1.5], shape), steps)
-    return jnp.asarray(steps, accumulation_dtype(jnp.dtype(form.dtype)))
+    return array(steps, accumulation_dtype(jnp.dtype(form.dtype)))
 
 
 def _pending(
@@ -302,12 +302,12 @@ def _inputs(form: Form, rng: np.random.Generator) -> Any:
         numbers = rng.integers(low, form.inputs + 2, (*axes, form.slots))
         ids = array(numbers, form.integers or dtype)
         counts = jnp.zeros(axes, jnp.int32)  # which the op does not trust
-        values = dyadic_spikes(rng, -16, 16, *ids.shape).astype(form.dtype)
+        values = array(dyadic_spikes(rng, -16, 16, *ids.shape), form.dtype)
         return SparseSpikes(ids, values, counts, counts, 0 * counts, form.inputs)
     dense = dyadic_spikes(rng, -16, 16, *axes, form.inputs)
     if form.given in ("float32", "bfloat16", "float16"):
-        return dense.astype(form.given)
-    return (jnp.abs(dense) * 16).astype(form.given)  # integers, beyond 1 for other dtypes than bool
+        return array(dense, form.given)
+    return array(np.abs(dense) * 16, form.given)  # integers, beyond 1 for other dtypes than bool
 
 
 def run(form: Form, implementation: str, *given):
