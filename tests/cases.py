@@ -18,7 +18,7 @@ from snnjax import LayerState, LIFLayer, LIFNetworkState, LIFReadout, SparseSpik
 from snnjax._types import Signal, State
 from snnjax.ops._convolution import Convolution
 from snnjax.surrogates import Surrogate
-from tests.numbers import dyadic, halves
+from tests.numbers import array, dyadic, halves
 from tests.ops import references
 
 BATCH = 4  # divides over the four devices of the tests
@@ -57,7 +57,7 @@ def as_numpy(tree: Any) -> Any:
 
 def spike_lists(rng: np.random.Generator, rows: int, capacity: int, num_neurons: int) -> SparseSpikes:
     """Lists with duplicates, ids outside the range and values that are not 1."""
-    ids = jnp.asarray(rng.integers(0, num_neurons + 2, (rows, capacity)), jnp.uint16)
+    ids = array(rng.integers(0, num_neurons + 2, (rows, capacity)), jnp.uint16)
     return SparseSpikes(
         ids,
         dyadic(rng, -16, 16, rows, capacity),
@@ -94,11 +94,11 @@ def _rows_arguments(rng: np.random.Generator) -> tuple[Any, ...]:
 
 def _targets_of(rng: np.random.Generator, synapses: int, neurons: int) -> Any:
     """Some several times, some out of range."""
-    return jnp.asarray(rng.integers(0, neurons + 2, synapses), jnp.uint16)
+    return array(rng.integers(0, neurons + 2, synapses), jnp.uint16)
 
 
 def _sparse_arguments(rng: np.random.Generator) -> tuple[Any, ...]:
-    synapses = Synapses(jnp.asarray([2, 2, 5, 6, 9, 12], jnp.int32), _targets_of(rng, 12, 4), 4)
+    synapses = Synapses(array([2, 2, 5, 6, 9, 12], jnp.int32), _targets_of(rng, 12, 4), 4)
     return spike_lists(rng, BATCH, CAPACITY, 6), dyadic(rng, -32, 32, 12), synapses
 
 
@@ -137,7 +137,7 @@ def _delay_spikes_arguments(rng: np.random.Generator) -> tuple[Any, ...]:
     rows = dyadic(rng, -16, 16, MAX_DELAY + 6, BATCH, 5)
     rows = jnp.where(rng.random(rows.shape) < 0.5, rows, 0.0)
     delays = jnp.concatenate([dyadic(rng, 0, 16 * MAX_DELAY, 3), jnp.array([0.0, MAX_DELAY], jnp.float32)])
-    lengths = jnp.asarray(rng.permutation([5, 3, 1, 0]), jnp.int32)
+    lengths = array(rng.permutation([5, 3, 1, 0]), jnp.int32)
     return rows[MAX_DELAY + 1 :], delays, rows[: MAX_DELAY + 1], lengths
 
 
@@ -177,15 +177,15 @@ def network_layer(rng: np.random.Generator, inputs: int, neurons: int, recurrent
 
 def network_arguments(rng: np.random.Generator, widths: tuple[int, ...] = (6,)) -> tuple[Any, ...]:
     """Inputs, layers of `widths` (the first recurrent), readout, state, lengths and second threshold."""
-    inputs = jnp.asarray(rng.integers(0, 2, (4, BATCH, 5)), jnp.float32)
+    inputs = array(rng.integers(0, 2, (4, BATCH, 5)), jnp.float32)
     pairs = list(zip((5, *widths), widths, strict=False))
     layers = tuple(network_layer(rng, *pair, recurrent=index == 0) for index, pair in enumerate(pairs))
     readout = LIFReadout(dyadic(rng, -16, 16, widths[-1], 3), halves(rng), halves(rng), dyadic(rng, -4, 4, 3))
-    spikes = jnp.asarray(rng.integers(0, 2, (BATCH, widths[0])), jnp.float32)
+    spikes = array(rng.integers(0, 2, (BATCH, widths[0])), jnp.float32)
     membranes = tuple(dyadic(rng, -8, 24, BATCH, width) for width in widths)
     states = (LayerState(v, None, None if index else spikes) for index, v in enumerate(membranes))
     state = LIFNetworkState(tuple(states), dyadic(rng, -8, 8, BATCH, 3))
-    lengths = jnp.asarray(rng.permutation([4, 2, 1, 0]), jnp.int32)
+    lengths = array(rng.permutation([4, 2, 1, 0]), jnp.int32)
     return inputs, layers, readout, state, lengths, dyadic(rng, 2, 6)
 
 

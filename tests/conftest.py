@@ -47,8 +47,9 @@ if _wire.path().exists():
         jax.devices()
     jax.config.update("jax_platforms", "cpu")
 
-# Else the key of each program is computed, also where no cache is.
-jax.config.update("jax_enable_compilation_cache", False)
+quick.load_few_dialects()
+# Without a folder for it there is no cache, and no key of each program to compute.
+jax.config.update("jax_enable_compilation_cache", "JAX_COMPILATION_CACHE_DIR" in os.environ)
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
 

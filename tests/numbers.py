@@ -7,20 +7,26 @@ import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike, DTypeLike
 
 Pick = Callable[..., Any]
 
 
+def array(values: ArrayLike, dtype: DTypeLike) -> jax.Array:
+    """Converted by NumPy and moved as it is: `jnp.asarray` compiles a program for each shape."""
+    return jax.device_put(np.asarray(values).astype(jnp.dtype(dtype)))
+
+
 def dyadic(rng: np.random.Generator, low: int, high: int, *shape: int) -> jax.Array:
     """Multiples of 1/16 between low/16 and high/16."""
-    return jnp.asarray(rng.integers(low, high + 1, shape) / 16, jnp.float32)
+    return array(rng.integers(low, high + 1, shape) / 16, jnp.float32)
 
 
 def dyadic_spikes(rng: np.random.Generator, low: int, high: int, *shape: int) -> jax.Array:
     """Such numbers, or ones, among zeros; rows differ in how many are not 0."""
     values = rng.integers(low, high + 1, shape) / 16 if rng.random() < 0.5 else np.ones(shape)
     share = rng.choice([0.0, 0.03, 0.25, 0.5, 1.0], (*shape[:-1], 1))
-    return jnp.asarray(np.where(rng.random(shape) < share, values, 0), jnp.float32)
+    return array(np.where(rng.random(shape) < share, values, 0), jnp.float32)
 
 
 def picker(rng: np.random.Generator) -> Pick:
@@ -30,7 +36,7 @@ def picker(rng: np.random.Generator) -> Pick:
 
 def halves(rng: np.random.Generator, *shape: int) -> jax.Array:
     """1/2 or 1/4."""
-    return jnp.asarray(0.5 ** rng.integers(1, 3, shape), jnp.float32)
+    return array(0.5 ** rng.integers(1, 3, shape), jnp.float32)
 
 
 def assert_close(actual, expected, *, of_largest: float, rtol: float = 0.0, atol: float = 0.0) -> None:

@@ -24,6 +24,7 @@ import hypothesis
 from snnjax import _targets
 from tests.fuzz import files, handlers, ops, plans
 
+quick.load_few_dialects()
 Fuzz = ops.Fuzz | handlers.Fuzz | files.Fuzz | plans.Fuzz
 PARTS: dict[str, type[Fuzz]] = {
     "ops": ops.Fuzz,

@@ -52,11 +52,6 @@ def compiled(call: Call) -> Callable[..., Any]:
     return jax.jit(lambda *operands: jax.ffi.ffi_call(call.target, results)(*operands, **call.attributes))
 
 
-def execute(call: Call, rng: np.random.Generator, kinds: Callable[[], str]) -> list[np.ndarray]:
-    """The results of a call with operands full of `kinds`."""
-    return results_of(compiled(call), call, rng, kinds)
-
-
 def results_of(
     run: Callable[..., Any], call: Call, rng: np.random.Generator, kinds: Callable[[], str]
 ) -> list[np.ndarray]:

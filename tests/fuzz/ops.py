@@ -24,6 +24,7 @@ from snnjax import (
     spike_sparse_matmul,
 )
 from tests.fuzz import values
+from tests.numbers import array
 from tests.ops.common import jit, with_gradient
 from tests.ops.lif_network.random_networks import LIST_INPUTS, Form, arguments, random_form, runner
 
@@ -75,7 +76,7 @@ def _lists(
         named = rng.integers(0, neurons + 1, ids.shape)
         ids = np.where(rng.random(ids.shape) < 0.5, named, ids).astype(dtype)
     counts = jnp.zeros(axes, jnp.int32)
-    ones = jnp.asarray(rng.integers(0, 2, ids.shape), jnp.float32)
+    ones = array(rng.integers(0, 2, ids.shape), jnp.float32)
     return SparseSpikes(jnp.asarray(ids), ones, counts, counts, 0 * counts, neurons)
 
 
@@ -107,7 +108,7 @@ def _synapses(dtype: str, neurons: int, each: int, rng: np.random.Generator) -> 
     """Some lead to nobody. Ends ascend: those of the reference are others where they do not."""
     targets = values.array(rng, "hostile", (each * neurons,), dtype)
     targets = np.where(rng.random(targets.shape) < 0.5, rng.integers(0, 6, targets.shape), targets)
-    ends = jnp.asarray(each * np.arange(1, neurons + 1), jnp.int32)
+    ends = array(each * np.arange(1, neurons + 1), jnp.int32)
     return Synapses(ends, jnp.asarray(targets.astype(dtype)), 5)
 
 
@@ -190,7 +191,7 @@ def _delays() -> list[Subject]:
     def make(rng: np.random.Generator, steps: int, neurons: int, max_delay: int) -> tuple[Any, ...]:
         shapes = (steps, 3, neurons), (neurons,), (max_delay + 1, 3, neurons)
         plain = (jnp.asarray(values.array(rng, "plain", shape, "float32")) for shape in shapes)
-        return *plain, jnp.asarray(rng.integers(0, steps + 1, 3), jnp.int32)
+        return *plain, array(rng.integers(0, steps + 1, 3), jnp.int32)
 
     def run(implementation: str, *given, max_delay: int):
         return delay_spikes(

@@ -11,6 +11,7 @@ import numpy as np
 from snnjax import Network, blocks
 from snnjax._types import Params, Signal, State, Stats
 from snnjax.blocks.linear import LinearParams
+from tests.numbers import array
 from tests.ops.common import jit, weighted_sum
 
 STEPS, BATCH, INPUTS = 20, 3, 10
@@ -18,7 +19,7 @@ STEPS, BATCH, INPUTS = 20, 3, 10
 
 def random_spikes(rate: float, steps: int = STEPS, batch: int = BATCH, inputs: int = INPUTS, seed: int = 0):
     rng = np.random.default_rng(seed)
-    return jnp.asarray(rng.random((steps, batch, inputs)) < rate, jnp.float32)
+    return array(rng.random((steps, batch, inputs)) < rate, jnp.float32)
 
 
 def initial(net: Network, *arguments, seed: int = 0, **options):

@@ -40,7 +40,7 @@ from snnjax.blocks.linear import LinearParams
 from snnjax.blocks.norm import NormParams, NormStats
 from snnjax.quantisation import Quantised, dequantise
 from tests.graph.helpers import CarriedSums, Sums, Totals
-from tests.numbers import Pick, assert_close, dyadic, picker
+from tests.numbers import Pick, array, assert_close, dyadic, picker
 from tests.ops.common import float_leaves, is_float, jit
 
 # Of the largest entry of a gradient, by the dtype of the weights, where the borders of fused ops and of chunks round
@@ -186,7 +186,7 @@ def arguments(form: Form, seed: int) -> tuple[Any, ...]:
             return own
         return NormStats(dyadic(rng, -8, 8, *own.mean.shape), _powers(rng, own.variance, 0, 2) ** 2)
 
-    here = lambda rows: jnp.asarray(rng.random(rows.shape) < 0.3, rows.dtype)  # noqa: E731
+    here = lambda rows: array(rng.random(rows.shape) < 0.3, rows.dtype)  # noqa: E731
 
     def sent(own: PyTree) -> PyTree:
         return jax.tree.map(here, own) if isinstance(own, DelayState | LateState | SynapticState) else own
@@ -202,14 +202,14 @@ def arguments(form: Form, seed: int) -> tuple[Any, ...]:
 
 def _powers(rng: np.random.Generator, like: Any, low: int, high: int) -> PyTree:
     """Powers of two."""
-    return jnp.asarray(2.0 ** rng.integers(low, high, like.shape), like.dtype)
+    return array(2.0 ** rng.integers(low, high, like.shape), like.dtype)
 
 
 def _inputs(form: Form, rng: np.random.Generator) -> PyTree:
     shape = (form.steps, form.batch, form.net.num_inputs)
     active = rng.random(shape) < rng.choice([0.05, 0.3, 1.0])
     if form.given == "lists":
-        lists = SparseSpikes.from_dense(jnp.asarray(active, jnp.float32), capacity=shape[-1])
+        lists = SparseSpikes.from_dense(array(active, jnp.float32), capacity=shape[-1])
         return dataclasses.replace(lists, ids=lists.ids.astype(form.integers))
     numbers = rng.integers(1, 5, shape) / (1 if form.given == "uint8" else 4)
     return jnp.asarray(np.where(active, numbers, 0)).astype(form.given)
@@ -309,11 +309,11 @@ def check_int8(form: Form, seed: int) -> None:
     def small(path: Any, own: PyTree) -> PyTree:
         if not is_connection(own):
             return own
-        numbers = jnp.asarray(rng.integers(-32, 48, own.weights.shape), jnp.int8)
+        numbers = array(rng.integers(-32, 48, own.weights.shape), jnp.int8)
         owner = held.get(jax.tree_util.keystr(path))
         outputs = own.weights.shape[-1] if owner is None else owner.num_targets
         dtype = "bfloat16" if own.weights.dtype == jnp.bfloat16 else "float32"
-        scale = jnp.asarray(0.5 ** rng.integers(4, 6, outputs), dtype)
+        scale = array(0.5 ** rng.integers(4, 6, outputs), dtype)
         return own._replace(weights=Quantised(numbers, scale, own.weights.dtype))
 
     def whole(path: Any, own: PyTree) -> PyTree:

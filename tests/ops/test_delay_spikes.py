@@ -14,7 +14,7 @@ from jax.typing import DTypeLike
 
 from snnjax import SparseSpikes, _targets, delay_spikes
 from snnjax._types import Signal
-from tests.numbers import assert_same_bits, dyadic
+from tests.numbers import array, assert_same_bits, dyadic
 from tests.ops import references
 from tests.ops.common import jit, weighted_sum
 from tests.ops.kernel_checks import needs_kernels
@@ -178,7 +178,7 @@ def draw(form: Form, rng: np.random.Generator, density: float) -> tuple[Any, ...
     rows = dyadic(rng, -8, 8, form.max_delay + 1 + form.steps, form.batch, form.neurons)
     rows = jnp.where(rng.random(rows.shape) < density, rows, 0).astype(form.dtype)
     delays = dyadic(rng, -8, 16 * form.max_delay + 8, form.neurons)
-    lengths = jnp.asarray(rng.integers(-1, form.steps + 2, form.batch), jnp.int32)
+    lengths = array(rng.integers(-1, form.steps + 2, form.batch), jnp.int32)
     pending, spikes = rows[: form.max_delay + 1], rows[form.max_delay + 1 :]
     return spikes, delays, pending if form.pending else None, lengths if form.lengths else None
 

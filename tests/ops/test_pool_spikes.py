@@ -13,7 +13,7 @@ import pytest
 
 from snnjax import SparseSpikes, pool_spikes
 from snnjax._types import Signal
-from tests.numbers import assert_close, dyadic
+from tests.numbers import array, assert_close, dyadic
 
 # (shape, window, strides, padding): side by side, left over at the edges, overlapping, gaps, one dimension, padded.
 WINDOWS = (
@@ -55,7 +55,7 @@ def by_slices(rows, shape, window, strides, how, padding=0):
 
 def distinct(rng: np.random.Generator, *shape: int) -> Any:
     """Numbers without ties, which plain JAX divides a gradient among."""
-    return jnp.asarray(rng.permutation(int(np.prod(shape))).reshape(shape) / 8 - 2, jnp.float32)
+    return array(rng.permutation(int(np.prod(shape))).reshape(shape) / 8 - 2, jnp.float32)
 
 
 def test_sum_of_windows_drops_what_is_left_over():
@@ -91,7 +91,7 @@ def test_arrays_and_lists_equal_the_definition_with_their_gradients(
 ):
     """Lists of values of both signs, zeros, ids twice and ids out of range; gradients of numbers without ties."""
     rng, size = np.random.default_rng(0), int(np.prod(shape))
-    ids = jnp.asarray(rng.integers(-2, size + 2, (2, 25)), jnp.int32)
+    ids = array(rng.integers(-2, size + 2, (2, 25)), jnp.int32)
     listed = jax.jit(SparseSpikes.from_ids, static_argnums=1)(ids, size)
     spikes = dataclasses.replace(listed, values=dyadic(rng, -2, 2, *ids.shape))
     rows = distinct(rng, 2, size)
@@ -159,7 +159,7 @@ def test_sums_of_small_integers_do_not_overflow(dtype: Any, strides: int | None)
 
 
 def test_pools_behind_one_another_are_one():
-    image = jnp.asarray(np.random.default_rng(1).integers(0, 5, 11 * 13 * 2), jnp.float32)
+    image = array(np.random.default_rng(1).integers(0, 5, 11 * 13 * 2), jnp.float32)
     twice = pool_spikes(pool_spikes(image, 2, shape=(11, 13, 2)), (2, 3), shape=(5, 6, 2))
     chex.assert_trees_all_equal(twice, pool_spikes(image, (4, 6), shape=(11, 13, 2)), strict=True)
 

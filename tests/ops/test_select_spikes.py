@@ -16,6 +16,7 @@ from snnjax import select_spikes, spike_matmul
 from snnjax.ops.select_spikes import cap, cap_by_ranks
 from snnjax.surrogates import Surrogate
 from tests.cases import as_numpy
+from tests.numbers import array
 from tests.ops import references
 from tests.ops.common import jit
 
@@ -196,7 +197,7 @@ def test_gradient_of_a_membrane_that_is_not_a_number_is_zero() -> None:
 def test_lists_of_a_scan_have_gradients_behind_it(implementation: str | None) -> None:
     """As if each step were read at once."""
     v, weights = (
-        jnp.asarray(np.random.default_rng(0).normal(1, 0.3, (5, 2, 7)), jnp.float32),
+        array(np.random.default_rng(0).normal(1, 0.3, (5, 2, 7)), jnp.float32),
         jnp.ones((7, 3)),
     )
 

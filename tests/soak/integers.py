@@ -17,7 +17,7 @@ from snnjax import DelayedSynapses, SparseSpikes, Synapses, _targets, losses, me
 from snnjax.circuits import Record
 from snnjax.plasticity import STDP, stdp, stdp_traces
 from snnjax.quantisation import quantise
-from tests.numbers import dyadic, picker
+from tests.numbers import array, dyadic, picker
 from tests.ops.common import jit, with_gradient
 
 DTYPES = ("uint8", "int8", "uint16", "int16", "uint32")
@@ -112,7 +112,7 @@ def _synapses(rng: Any, size: int, how: Any) -> Any:
 
 def _ends(rng: Any, size: int, how: Any) -> Any:
     """Six neurons, whose synapses end at sorted numbers; `size` of them exist."""
-    targets = jnp.asarray(rng.integers(0, 4, size), jnp.uint16)
+    targets = array(rng.integers(0, 4, size), jnp.uint16)
     spikes = dyadic(rng, 0, 2, 2, COUNT)
 
     def send(ends: Any, weights: Any) -> Any:
@@ -188,7 +188,7 @@ def _network(rng: Any, size: int, how: Any) -> Any:
 def _label(rng: Any, size: int, how: Any) -> Any:
     """All losses and scores for so many classes."""
     del how
-    spikes = jnp.asarray(rng.integers(0, 2, (_STEPS, _BATCH, size)), jnp.float32)
+    spikes = array(rng.integers(0, 2, (_STEPS, _BATCH, size)), jnp.float32)
 
     def score(labels: Any, outputs: Any) -> Any:
         of_steps = jnp.stack([labels] * _STEPS)
@@ -208,7 +208,7 @@ def _label(rng: Any, size: int, how: Any) -> Any:
 
 def _length(rng: Any, size: int, how: Any) -> Any:
     """So many steps."""
-    inputs = jnp.asarray(rng.integers(0, 2, (size, _BATCH, 2)), jnp.float32)
+    inputs = array(rng.integers(0, 2, (size, _BATCH, 2)), jnp.float32)
     weights = dyadic(rng, -8, 16, 2, 2)
     labels, delays = jnp.zeros(_BATCH, jnp.int32), jnp.asarray([0.5, 2.0])
 
@@ -234,7 +234,7 @@ _NET = snnjax.network(
 
 
 def _length_of_network(rng: Any, size: int, how: Any) -> Any:
-    inputs = jnp.asarray(rng.integers(0, 2, (size, _BATCH, 2)), jnp.float32)
+    inputs = array(rng.integers(0, 2, (size, _BATCH, 2)), jnp.float32)
     params = _NET.init(jax.random.key(0))
 
     def run(lengths: Any) -> Any:

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from hypothesis import strategies as st
 
+from tests.numbers import array
 from tests.project.architecture import ROOT
 
 NUMBERS = ("float32", "float16", "bfloat16", "int32", "uint32")
@@ -75,9 +76,9 @@ def numbers(shape: tuple[int, ...], dtype: str, seed: int, *, edges: bool = Fals
         values = generator.integers(-16, 17, shape) / 8
         if edges:
             values = np.where(generator.random(shape) < 0.3, generator.choice(EDGES, shape), values)
-        return jnp.asarray(values, dtype)
+        return array(values, dtype)
     low = 0 if dtype.startswith(("u", "bool")) else -5
-    return jnp.asarray(generator.integers(low, 2 if dtype == "bool" else 6, shape), dtype)
+    return array(generator.integers(low, 2 if dtype == "bool" else 6, shape), dtype)
 
 
 def shapes(min_rank: int = 1, max_rank: int = 4, max_side: int = 9) -> st.SearchStrategy[tuple[int, ...]]:

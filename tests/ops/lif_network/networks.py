@@ -20,6 +20,7 @@ from snnjax import (
 )
 from snnjax._types import Signal, State
 from snnjax.neurons import SecondState
+from tests.numbers import array
 
 STEPS, BATCH, INPUTS, OUTPUTS = 5, 2, 4, 2
 ONE_LAYER, TWO_LAYERS = (5,), (5, 3)
@@ -45,7 +46,7 @@ def make_network(
         return jnp.asarray(scale * rng.normal(size=shape), dtype)
 
     def uniform(low: float, high: float, *shape: int) -> jax.Array:
-        return jnp.asarray(rng.uniform(low, high, shape), dtype)
+        return array(rng.uniform(low, high, shape), dtype)
 
     def second_state(index: int, neurons: int) -> SecondState | None:
         if not second_states or second_states[index] is None:
@@ -66,7 +67,7 @@ def make_network(
         for index, (inputs, neurons) in enumerate(zip((INPUTS, *widths), widths, strict=False))
     )
     readout = LIFReadout(normal(widths[-1], OUTPUTS), uniform(0.5, 0.9), bias=normal(OUTPUTS))
-    inputs = jnp.asarray(rng.random((STEPS, BATCH, INPUTS)) < 0.6, dtype)
+    inputs = array(rng.random((STEPS, BATCH, INPUTS)) < 0.6, dtype)
     if currents:
         inputs, layers = normal(STEPS, BATCH, widths[0]), (layers[0]._replace(weights=None), *layers[1:])
     state = lif_network_state(BATCH, layers, readout, currents=inputs)

@@ -25,7 +25,7 @@ from snnjax._neuron_table import RESETS, SURROGATES
 from snnjax._types import accumulation_dtype, id_dtype
 from snnjax.neurons import SecondState
 from snnjax.surrogates import as_surrogate
-from tests.numbers import dyadic, dyadic_spikes, halves, picker
+from tests.numbers import array, dyadic, dyadic_spikes, halves, picker
 
 # Which constants of a second state are present besides its decay: w_membrane, w_gain, w_jump, v_coupling and
 # threshold_coupling; those of adLIF, of adaptive thresholds, of a synaptic current, of resonance, and all.
@@ -165,7 +165,7 @@ def arguments(form: Form, rng: np.random.Generator) -> tuple[Any, ...]:
     nothing = (None,) * len(back)
     earlier = nothing if form.synaptic else back
     layers, readout, spikes, pending, earlier = jax.tree.map(
-        lambda leaf: leaf.astype(form.dtype), (layers, readout, tuple(spikes), pending, earlier)
+        lambda leaf: array(leaf, form.dtype), (layers, readout, tuple(spikes), pending, earlier)
     )
     # Delays keep their digits: exact ones are to be computed from the same.
     layers = tuple(_with_delays(form, index, own, rng) for index, own in enumerate(layers))
@@ -178,9 +178,9 @@ def arguments(form: Form, rng: np.random.Generator) -> tuple[Any, ...]:
     states = zip(membranes, second, spikes, pending, earlier, arriving, remaining, strict=True)
     parameters = layers, readout, LIFNetworkState(tuple(LayerState(*each) for each in states), last)
     ends = rng.integers(0, form.steps + 1, form.batch) if form.lengths else None
-    lengths = None if ends is None else jnp.asarray(ends.astype(form.integers or np.int32))
+    lengths = None if ends is None else array(ends, form.integers or np.int32)
     second = [float(rng.choice([-np.inf, 0.0, 0.25, 0.5, np.inf])) for _ in form.widths]
-    return (_inputs(form, rng), *parameters, lengths, jnp.array(second, form.dtype))
+    return (_inputs(form, rng), *parameters, lengths, array(second, form.dtype))
 
 
 def _layer(form: Form, inputs: int, neurons: int, index: int, rng: np.random.Generator) -> LIFLayer:
@@ -211,14 +211,14 @@ def _with_period(form: Form, index: int, layer: LIFLayer, rng: np.random.Generat
     if not _is_refractory(form, index):
         return layer
     steps = rng.integers(0, 4, _owners(form, form.widths[index]))
-    return layer._replace(refractory=jnp.asarray(steps, jnp.int32))
+    return layer._replace(refractory=array(steps, jnp.int32))
 
 
 def _remaining(form: Form, index: int, width: int, rng: np.random.Generator) -> jax.Array | None:
     """What is left of the refractory periods: nothing, or more than they are long."""
     if not _is_refractory(form, index):
         return None
-    return jnp.asarray(rng.choice([0, 0, 1, 5], (form.batch, width)), jnp.float32)
+    return array(rng.choice([0, 0, 1, 5], (form.batch, width)), jnp.float32)
 
 
 def _recurrent_delays(form: Form) -> list[int | None]:
@@ -255,8 +255,8 @@ def _with_synapses(form: Form, layer: LIFLayer, rng: np.random.Generator) -> LIF
     )  # that of the form: another shape would be compiled again
     sources, targets = np.sort(rng.integers(0, max(neurons, 1), count)), rng.integers(0, neurons + 1, count)
     ends = np.cumsum(np.bincount(sources, minlength=neurons))
-    given = jnp.asarray(targets.astype(form.integers or id_dtype(neurons)))
-    synapses = Synapses(jnp.asarray(ends, jnp.int32), given, neurons)
+    given = array(targets, form.integers or id_dtype(neurons))
+    synapses = Synapses(array(ends, jnp.int32), given, neurons)
     place = sources, targets % max(neurons, 1)
     delays = None if layer.synaptic_delays is None else layer.synaptic_delays[place]
     return layer._replace(recurrent=weights[place], recurrent_synapses=synapses, synaptic_delays=delays)
@@ -267,7 +267,7 @@ def _delays(form: Form, most: int, shape: tuple[int, ...], rng: np.random.Genera
     steps = rng.integers(0, 8 * most + 1, shape) / 8
     steps = np.where(rng.random(shape) < rng.choice([0.0, 0.5, 1.0]), np.floor(steps), steps)
     steps = np.where(rng.random(shape) < _BEYOND, rng.choice([-1.0, most + 1.5], shape), steps)
-    return jnp.asarray(steps, accumulation_dtype(jnp.dtype(form.dtype)))
+    return array(steps, accumulation_dtype(jnp.dtype(form.dtype)))
 
 
 def _pending(
@@ -284,7 +284,7 @@ def _pending(
 
 def _coupling(rng: np.random.Generator, neurons: int) -> jax.Array:
     """Powers of two: a state keeps its digits through them, however many steps it takes."""
-    return jnp.asarray(rng.choice([-1.0, -0.5, 0.5, 1.0], neurons), jnp.float32)
+    return array(rng.choice([-1.0, -0.5, 0.5, 1.0], neurons), jnp.float32)
 
 
 def _constant(form: Form, values: jax.Array) -> jax.Array:
@@ -300,14 +300,14 @@ def _inputs(form: Form, rng: np.random.Generator) -> Any:
         dtype = jnp.uint16 if form.given == "uint16 lists" else jnp.int32
         low = 0 if dtype == jnp.uint16 else -2
         numbers = rng.integers(low, form.inputs + 2, (*axes, form.slots))
-        ids = jnp.asarray(numbers.astype(form.integers or dtype))
+        ids = array(numbers, form.integers or dtype)
         counts = jnp.zeros(axes, jnp.int32)  # which the op does not trust
-        values = dyadic_spikes(rng, -16, 16, *ids.shape).astype(form.dtype)
+        values = array(dyadic_spikes(rng, -16, 16, *ids.shape), form.dtype)
         return SparseSpikes(ids, values, counts, counts, 0 * counts, form.inputs)
     dense = dyadic_spikes(rng, -16, 16, *axes, form.inputs)
     if form.given in ("float32", "bfloat16", "float16"):
-        return dense.astype(form.given)
-    return (jnp.abs(dense) * 16).astype(form.given)  # integers, beyond 1 for other dtypes than bool
+        return array(dense, form.given)
+    return array(np.abs(dense) * 16, form.given)  # integers, beyond 1 for other dtypes than bool
 
 
 def run(form: Form, implementation: str, *given):

@@ -35,7 +35,7 @@ from snnjax._types import Params, Signal, State
 from snnjax.blocks.delay import DelayState
 from snnjax.ops.pool_spikes import Pooling
 from tests.graph.helpers import initial, with_gradients
-from tests.numbers import assert_close
+from tests.numbers import array, assert_close
 from tests.ops.common import jit
 from tests.ops.kernel_checks import needs_kernels
 
@@ -178,7 +178,7 @@ def under_way(state: State):
     """A state in which something was sent to the layers behind delays."""
     rng = np.random.default_rng(1)
     return {
-        name: DelayState(jnp.asarray(rng.random(own.pending.shape) < 0.3, own.pending.dtype))
+        name: DelayState(array(rng.random(own.pending.shape) < 0.3, own.pending.dtype))
         if isinstance(own, DelayState)
         else own
         for name, own in state.items()

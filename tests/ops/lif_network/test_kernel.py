@@ -16,7 +16,7 @@ import pytest
 
 from snnjax import Connection, LIFLayer, SparseSpikes, lif_network
 from snnjax._types import Signal
-from tests.numbers import assert_close
+from tests.numbers import array, assert_close
 from tests.ops.common import jit
 from tests.ops.kernel_checks import TOLERANCE, check_kernel, compiled, everything, needs_kernels
 from tests.ops.lif_network.random_networks import (
@@ -243,9 +243,7 @@ def test_long_lists_of_ones_equal_dense_inputs(twice: bool) -> None:
     np.add.at(dense, (np.arange(steps * batch)[:, None], ids[:, 1:]), 1)
     assert dense.max() == 1 + twice
     events = SparseSpikes.from_ids(ids.reshape(steps, batch, -1), inputs)
-    weights = jnp.asarray(
-        generator.integers(-8, 9, (inputs, neurons)) / 64, jnp.float32
-    )  # dyadic: sums are exact
+    weights = array(generator.integers(-8, 9, (inputs, neurons)) / 64, jnp.float32)  # dyadic: sums are exact
 
     @jit
     def run(given):

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from snnjax import LIFLayer, LIFReadout, lif_network
+from tests.numbers import array
 from tests.ops.common import jit
 from tests.ops.kernel_checks import check_kernel, everything, needs_kernels
 from tests.ops.lif_network.random_networks import Form, arguments
@@ -62,11 +63,11 @@ def test_which_membranes_are_rounded(changed: dict[str, Any], kept: set[str]) ->
 def test_the_gradient_differs_by_the_rounding(recurrent: bool, implementation: str) -> None:
     """Of terms of both signs: relative to the norm of the gradient."""
     rng = np.random.default_rng(0)
-    inputs = jnp.asarray(rng.random((30, 9, 40)) < 0.1, jnp.float32)
+    inputs = array(rng.random((30, 9, 40)) < 0.1, jnp.float32)
     scales = zip((40, 80), (80, 48), (0.5, 0.4), strict=True)
     weights = [jnp.asarray(scale * rng.normal(size=(n, m)), jnp.float32) for n, m, scale in scales]
     own = jnp.asarray(0.1 * rng.normal(size=(48, 48)), jnp.float32) if recurrent else None
-    readout = LIFReadout(jnp.asarray(rng.normal(size=(48, 3)), jnp.float32), 0.9)
+    readout = LIFReadout(array(rng.normal(size=(48, 3)), jnp.float32), 0.9)
 
     def loss(weights, record_dtype):
         layers = [

@@ -16,6 +16,7 @@ from jax.test_util import check_grads
 from snnjax import SparseSpikes, Synapses, _targets, delayed_spike_matmul
 from snnjax._types import Signal
 from tests.errors.refusals import refusals
+from tests.numbers import array
 from tests.ops.common import jit
 from tests.ops.kernel_checks import needs_kernels
 
@@ -91,7 +92,7 @@ def test_equals_the_definition(
     implementation: str, spikes: np.ndarray, counts: list[int], targets: np.ndarray, turn: int
 ) -> None:
     """To the bit, sums being exact: values, and gradients of spikes, weights and delays, of random structures."""
-    ends = jnp.asarray(np.minimum(np.cumsum(counts), SYNAPSES), jnp.int32)
+    ends = array(np.minimum(np.cumsum(counts), SYNAPSES), jnp.int32)
     synapses = Synapses(ends, jnp.asarray(targets), TARGETS)
     given = jnp.asarray(spikes), WEIGHTS, jnp.roll(DELAYS, turn)
     got, expected = (compiled(each, given, synapses, cotangents()) for each in (implementation, None))
@@ -102,9 +103,9 @@ def test_equals_the_definition(
 @pytest.mark.parametrize("share", [0.7, 1.0])
 def test_lists_are_their_dense_form(implementation: str, share: float) -> None:
     """Of ids that repeat or name nothing, some or all pairs; a listed entry of value 0 receives its gradient."""
-    ids = jnp.asarray(np.random.default_rng(0).integers(0, NEURONS + 2, (STEPS, BATCH, 3)), jnp.uint16)
+    ids = array(np.random.default_rng(0).integers(0, NEURONS + 2, (STEPS, BATCH, 3)), jnp.uint16)
     values, counts = (
-        jnp.asarray(np.arange(STEPS * BATCH * 3).reshape(ids.shape) % 3, jnp.float32),
+        array(np.arange(STEPS * BATCH * 3).reshape(ids.shape) % 3, jnp.float32),
         ids[..., 0] * 0,
     )
     synapses = Synapses.from_mask(np.random.default_rng(1).random((NEURONS, TARGETS)) < share)
@@ -132,7 +133,7 @@ def test_pieces_are_the_whole(implementation: str, pieces: tuple[int, ...]) -> N
     The bias is that of steps, not of what is left behind them.
     """
     rng, lengths = np.random.default_rng(0), np.array([4, 1])
-    spikes = jnp.asarray(rng.integers(0, 2, (STEPS, BATCH, NEURONS)), jnp.float32).at[4:, 0].set(jnp.nan)
+    spikes = array(rng.integers(0, 2, (STEPS, BATCH, NEURONS)), jnp.float32).at[4:, 0].set(jnp.nan)
     weights, delays = jnp.ones((NEURONS, TARGETS)), jnp.asarray(rng.integers(0, 12, (NEURONS, TARGETS)) / 4)
     bias, sent = jnp.arange(TARGETS, dtype=jnp.float32), spikes.at[1:, 1].set(0).at[4:].set(0)
     everything = jnp.concatenate(run(sent, weights, delays))
@@ -140,7 +141,7 @@ def test_pieces_are_the_whole(implementation: str, pieces: tuple[int, ...]) -> N
     chex.assert_trees_all_equal(jnp.concatenate(expected), everything.at[:STEPS].add(bias[None, None]))
     currents, pending, start = [], None, 0
     for steps in pieces:
-        within = jnp.asarray(np.clip(lengths - start, 0, steps), jnp.int32)
+        within = array(np.clip(lengths - start, 0, steps), jnp.int32)
         options = {"lengths": within, "implementation": implementation, "bias": bias}
         out, pending = run(spikes[start : start + steps], weights, delays, None, pending, **options)
         currents, start = [*currents, out], start + steps

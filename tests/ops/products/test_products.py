@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from snnjax import SparseSpikes, Synapses, _targets, spike_conv, spike_matmul, spike_sparse_matmul
+from tests.numbers import array
 from tests.ops.common import jit
 
 IMPLEMENTATIONS = (None, "reference", "composed", *(["cpu"] if _targets.missing() is None else []))
@@ -61,7 +62,7 @@ def lists(ids: Any, values: Any) -> SparseSpikes:
 
 
 def weights_of(product: Product) -> jax.Array:
-    return jnp.asarray(np.arange(np.prod(product.shape)) % 7 / 2 - 1.5, jnp.float32).reshape(product.shape)
+    return array(np.arange(np.prod(product.shape)) % 7 / 2 - 1.5, jnp.float32).reshape(product.shape)
 
 
 @functools.cache

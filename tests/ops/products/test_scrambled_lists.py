@@ -25,7 +25,7 @@ from snnjax import (
     spike_conv,
     spike_matmul,
 )
-from tests.numbers import dyadic
+from tests.numbers import array, dyadic
 from tests.ops.common import jit
 
 STEPS, BATCH, SHAPE, CAPACITY, GAPS = 4, 3, (4, 4, 2), 6, 5
@@ -72,8 +72,8 @@ def lists_in_order_and_not(seed: int) -> tuple[SparseSpikes, SparseSpikes, np.nd
     values = np.concatenate([spikes.values, rng.integers(1, 9, beyond.shape)], -1)
     scrambled = dataclasses.replace(
         spikes,
-        ids=jnp.asarray(np.take_along_axis(ids, order, -1), jnp.int32),
-        values=jnp.asarray(np.take_along_axis(values, order, -1), jnp.float32),
+        ids=array(np.take_along_axis(ids, order, -1), jnp.int32),
+        values=array(np.take_along_axis(values, order, -1), jnp.float32),
     )
     return spikes, scrambled, np.argsort(order, axis=-1)[..., :CAPACITY]
 

@@ -13,7 +13,7 @@ import pytest
 from snnjax import SparseSpikes, spike_conv
 from snnjax._types import Signal
 from snnjax.ops._convolution import Convolution
-from tests.numbers import dyadic
+from tests.numbers import array, dyadic
 from tests.ops import references
 from tests.ops.common import check_gradient, jit
 
@@ -134,7 +134,7 @@ def test_groups_keep_to_their_channels() -> None:
 def test_equals_convolution_of_jax(geometry: Convolution) -> None:
     """Lists, rows, XLA's convolution of images and loops over the definition, bit for bit: sums are exact."""
     rng = np.random.default_rng(0)
-    ids = jnp.asarray(rng.integers(-1, geometry.num_inputs + 1, (2, 9)), jnp.int32)
+    ids = array(rng.integers(-1, geometry.num_inputs + 1, (2, 9)), jnp.int32)
     spikes, weights = as_lists(ids, dyadic(rng, -16, 16, 2, 9), geometry.num_inputs), None
     weights = dyadic(rng, -16, 16, *geometry.weights_shape)
     dense = jit(SparseSpikes.to_dense)(spikes)

@@ -15,7 +15,7 @@ from snnjax import SparseSpikes, spike_conv
 from snnjax.ops._convolution import Convolution
 from snnjax.ops._tables.products import Geometry
 from tests.fuzz.calls import Call, calls_of
-from tests.numbers import dyadic
+from tests.numbers import array, dyadic
 from tests.ops.common import jit, with_gradient
 from tests.ops.kernel_checks import needs_kernels
 from tests.ops.test_kernel_handlers import refusal
@@ -70,7 +70,7 @@ def draw_arguments(rng: np.random.Generator, c: Convolution, rows: int, share: f
     """Lists with ids out of range and duplicates, an array with this fraction active, weights and cotangents."""
     ids = rng.integers(0, c.num_inputs, (rows, c.num_inputs + 3))
     strange = rng.choice([-1, -(2**31), c.num_inputs, 2**31 - 1], ids.shape)
-    ids = jnp.asarray(np.where(rng.random(ids.shape) < share, ids, strange), jnp.int32)
+    ids = array(np.where(rng.random(ids.shape) < share, ids, strange), jnp.int32)
     active = rng.random((rows, c.num_inputs)) < share
     values = dyadic(rng, -4, 4, *ids.shape) if rng.random() < 0.5 else jnp.ones(ids.shape)
     dense = jnp.where(active, dyadic(rng, -4, 4, *active.shape) if rng.random() < 0.5 else 1.0, 0.0)
@@ -121,7 +121,7 @@ def test_weights_that_are_not_finite_reach_their_spikes_alone(share: float, hole
     """In the dense form too, whose zeros around the image meet all weights."""
     c = GEOMETRIES[0]
     rng = np.random.default_rng(0)
-    rows = jnp.asarray(rng.random((5, c.num_inputs)) < share, jnp.float32)
+    rows = array(rng.random((5, c.num_inputs)) < share, jnp.float32)
     weights = dyadic(rng, -8, 8, *c.weights_shape).at[0, 0, 1, 3].set(hole)
     ours, theirs = (
         spike_conv(rows, weights, shape=c.shape, implementation=implementation) for implementation in BOTH

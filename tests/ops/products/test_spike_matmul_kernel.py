@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from snnjax import SparseSpikes, spike_matmul
-from tests.numbers import assert_close
+from tests.numbers import array, assert_close
 from tests.ops.common import jit
 from tests.ops.kernel_checks import needs_kernels
 
@@ -112,9 +112,7 @@ def test_product_is_within_the_rounding_of_its_sums(product: Product, seed: int,
     """A float32 sum of n terms is within n 2^-24 of the sum of their absolute values, in whatever order."""
     rng, p = np.random.default_rng(seed), product
     ids, values = lists(rng, p, density)
-    weights, g = (
-        jnp.asarray(rng.normal(size=s), p.dtype) for s in ((p.neurons, p.outputs), (p.rows, p.outputs))
-    )
+    weights, g = (array(rng.normal(size=s), p.dtype) for s in ((p.neurons, p.outputs), (p.rows, p.outputs)))
     terms = max(p.rows, p.capacity, p.outputs) + 2
     rounding = {"float32": 2**-24, "bfloat16": 2**-8}[p.dtype]
     expected = exact(p, ids, values, weights, g)
@@ -163,7 +161,7 @@ def test_product_of_rows_is_within_the_rounding_of_its_sums(sizes: Rows, density
     rng = np.random.default_rng(0)
 
     def draw(*shape: int):
-        return jnp.asarray(rng.normal(size=shape), sizes.dtype)
+        return array(rng.normal(size=shape), sizes.dtype)
 
     weights, g = draw(sizes.neurons, sizes.outputs), draw(sizes.rows, sizes.outputs)
     entries = rng.integers(-4, 5, (sizes.rows, sizes.neurons)) / 4
@@ -195,13 +193,11 @@ def test_product_with_weights_that_are_not_finite(product: Product) -> None:
     """Infinities and NaNs reach the rows that list them, dense or not, and no others."""
     rng, p = np.random.default_rng(0), product._replace(ids="int32")
     ids = np.argsort(rng.random((p.rows, p.neurons)), axis=1)[:, : p.capacity]  # no id twice
-    values = jnp.asarray(rng.choice([0, 1, -1, 2], ids.shape), p.dtype)
+    values = array(rng.choice([0, 1, -1, 2], ids.shape), p.dtype)
     weights = rng.choice([0.5, -1.0, 2.0], (p.neurons, p.outputs))
     holes = rng.random(weights.shape) < 0.01
-    weights = jnp.asarray(
-        np.where(holes, rng.choice([np.nan, np.inf, -np.inf], holes.shape), weights), p.dtype
-    )
-    g = jnp.asarray(rng.choice([0.5, -1.0, 2.0], (p.rows, p.outputs)), p.dtype)
+    weights = array(np.where(holes, rng.choice([np.nan, np.inf, -np.inf], holes.shape), weights), p.dtype)
+    g = array(rng.choice([0.5, -1.0, 2.0], (p.rows, p.outputs)), p.dtype)
     given = jnp.asarray(ids, jnp.int32), values, weights, g
     chex.assert_trees_all_equal(
         *(compiled_product(p.neurons, implementation)(*given) for implementation in BOTH), strict=True
@@ -215,7 +211,7 @@ def test_groups_are_products_of_their_own(mapped: int | None) -> None:
 
     def draw() -> tuple[Any, ...]:
         shapes = (p.neurons, p.outputs), (p.rows, p.outputs)
-        return *lists(rng, p, 0.7), *(jnp.asarray(rng.normal(size=s), jnp.float32) for s in shapes)
+        return *lists(rng, p, 0.7), *(array(rng.normal(size=s), jnp.float32) for s in shapes)
 
     sets = [draw() for _ in range(3)]
     axes = tuple(0 if mapped in (None, place) else None for place in range(4))

@@ -14,6 +14,7 @@ import pytest
 from snnjax import Synapses, _targets, spike_sparse_matmul
 from snnjax._types import Signal
 from tests.errors.refusals import refusals
+from tests.numbers import array
 from tests.ops.common import jit
 
 NEURONS, TARGETS, SYNAPSES = 4, 5, 9
@@ -45,7 +46,7 @@ def test_equals_the_product_with_the_matrix(
 ) -> None:
     """To the bit, sums being exact: synapses to the same target add up, targets out of range receive nothing."""
     synapses = Synapses(
-        jnp.asarray(np.minimum(np.cumsum(counts), SYNAPSES), jnp.int32), jnp.asarray(targets), TARGETS
+        array(np.minimum(np.cumsum(counts), SYNAPSES), jnp.int32), jnp.asarray(targets), TARGETS
     )
     weights = jnp.arange(-4, 5, dtype=jnp.float32) / 4
     g = jnp.arange(2 * TARGETS, dtype=jnp.float32).reshape(2, TARGETS) / 2 - 2
@@ -73,9 +74,9 @@ def test_any_size(implementation: str, neurons: int, targets: int, fan_out: int,
     """Nothing at all, and enough for several threads; rounding of sums of up to 40 numbers."""
     synapses = Synapses.fixed_fan_out(jax.random.key(0), neurons, targets, fan_out)
     rng = np.random.default_rng(0)
-    weights = jnp.asarray(rng.normal(size=synapses.num_synapses), jnp.float32)
-    spikes = jnp.asarray(rng.random((rows, neurons)) < 0.1, jnp.float32)
-    g = jnp.asarray(rng.normal(size=(rows, targets)), jnp.float32)
+    weights = array(rng.normal(size=synapses.num_synapses), jnp.float32)
+    spikes = array(rng.random((rows, neurons)) < 0.1, jnp.float32)
+    g = array(rng.normal(size=(rows, targets)), jnp.float32)
     expected, pull_back = jax.vjp(lambda x, w: x @ synapses.to_dense(w), spikes, weights)
     got = compiled(implementation, spikes, weights, synapses, g)
     chex.assert_trees_all_close(got, (expected, *pull_back(g)), rtol=1e-5, atol=1e-4)

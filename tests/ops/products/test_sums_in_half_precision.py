@@ -30,7 +30,7 @@ from snnjax import (
 )
 from snnjax._types import Signal
 from snnjax.ops.pool_spikes import Pooling
-from tests.numbers import dyadic
+from tests.numbers import array, dyadic
 from tests.ops.common import jit
 
 HAS_KERNELS = _targets.missing() is None
@@ -140,7 +140,7 @@ class Net(NamedTuple):
         """Inputs, a layer and the spikes under way, the same in every dtype."""
         most, inputs = self.connection.max_delay, dyadic(rng, 0, 127, 5, 3, self.num_inputs).astype(dtype)
         if self.lists:
-            ids = jnp.asarray(rng.integers(-1, 3, (5, 3, 90)), jnp.int32)
+            ids = array(rng.integers(-1, 3, (5, 3, 90)), jnp.int32)
             inputs = ids, dyadic(rng, 0, 127, *ids.shape).astype(dtype)
         layer = LIFLayer(
             dyadic(rng, -31, 31, 4, 9).astype(dtype),
@@ -150,7 +150,7 @@ class Net(NamedTuple):
             connection=self.connection,
             delays=None
             if most is None
-            else jnp.asarray(rng.integers(0, 8 * most, self.num_inputs) / 8, jnp.float32),
+            else array(rng.integers(0, 8 * most, self.num_inputs) / 8, jnp.float32),
         )
         if most is None:
             return inputs, layer, None

@@ -16,6 +16,7 @@ from snnjax._types import State
 from snnjax.circuits import Record, SpikeTrains
 from snnjax.plasticity import STDP, ShortTerm
 from snnjax.quantisation import Quantised
+from tests.numbers import array
 
 INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32")
 MOST_DELAYS = (1, 2, 20, 300)  # of which the last is beyond bytes
@@ -203,13 +204,11 @@ def run(form: Form, drawn: Drawn):
     make = neurons.coba_lif if form.has_conductances else neurons.cuba_lif
     cells = make(dt=form.dt, **drawn.cells)
     ends = np.searchsorted(drawn.sources, np.arange(form.size), side="right").astype(np.int32)
-    synapses = Synapses(
-        jnp.asarray(ends), jnp.asarray(drawn.targets, form.targets), form.receptors * form.size
-    )
-    weights = jnp.asarray(drawn.weights, form.weights)
+    synapses = Synapses(jnp.asarray(ends), array(drawn.targets, form.targets), form.receptors * form.size)
+    weights = array(drawn.weights, form.weights)
     if form.weights == "int8":
-        weights = Quantised(weights, jnp.asarray(drawn.scale, jnp.float32))
-    delays = jnp.asarray(drawn.delays, form.delays)
+        weights = Quantised(weights, array(drawn.scale, jnp.float32))
+    delays = array(drawn.delays, form.delays)
     delayed = DelayedSynapses.of(synapses, weights, delays, max_delay=form.max_delay, blocks=form.blocks)
     later = form.modulated == "later"
     state = simulation_state(
@@ -217,9 +216,7 @@ def run(form: Form, drawn: Drawn):
     )
     given = drawn.state | {"sent": np.packbits(drawn.state["sent"], axis=1, bitorder="little")}
     kinds = {"remaining": "int32", "sent": "uint8"}
-    state = state._replace(
-        **{name: jnp.asarray(own, kinds.get(name, form.dtype)) for name, own in given.items()}
-    )
+    state = state._replace(**{name: array(own, kinds.get(name, form.dtype)) for name, own in given.items()})
     key = jax.random.wrap_key_data(drawn.key)
     return compiled(form)(cells, delayed, state, key, **input_of(form, drawn), **rules_of(form, drawn))
 
@@ -228,11 +225,11 @@ def input_of(form: Form, drawn: Drawn) -> dict[str, Any]:
     """What neurons are given, as options of `simulate`."""
     options: dict[str, Any] = {"poisson": list(sources(form, drawn))}
     if drawn.currents is not None:
-        options["currents"] = jnp.asarray(drawn.currents, form.dtype)
+        options["currents"] = array(drawn.currents, form.dtype)
     if drawn.shares is not None:
-        options["currents"] = options["currents"], jnp.asarray(drawn.shares, form.dtype)
+        options["currents"] = options["currents"], array(drawn.shares, form.dtype)
     if drawn.noise is not None:
-        options["noise"] = jnp.asarray(drawn.noise, form.dtype)
+        options["noise"] = array(drawn.noise, form.dtype)
     if drawn.given is not None:
         steps, ids = np.nonzero(drawn.given)
         options["spikes"] = SpikeTrains.of((steps + 1) * form.dt, ids, dt=form.dt)
@@ -243,7 +240,7 @@ def rules_of(form: Form, drawn: Drawn) -> dict[str, Any]:
     """How synapses change, likewise."""
     options: dict[str, Any] = {}
     if form.modulated:
-        options["modulation"] = jnp.asarray(drawn.modulation, form.dtype)
+        options["modulation"] = array(drawn.modulation, form.dtype)
     if form.stdp:
         decay = tuple(float(np.exp(-form.dt / tau)) for tau in drawn.taus)
         bounds = (0.0, BOUNDS[1]) if form.has_conductances else BOUNDS
@@ -251,7 +248,7 @@ def rules_of(form: Form, drawn: Drawn) -> dict[str, Any]:
         kept = KEPT if form.modulated == "later" else None
         options["stdp"] = STDP(decay, (0.1, 0.12), bounds, plastic, kept)
     if form.short_term:
-        use, *both = (jnp.asarray(each, form.dtype) for each in (drawn.use, *drawn.recovery))
+        use, *both = (array(each, form.dtype) for each in (drawn.use, *drawn.recovery))
         options["short_term"] = ShortTerm(use, tuple(both))
     return options
 

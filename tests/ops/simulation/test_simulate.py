@@ -24,7 +24,7 @@ from snnjax import (
 from snnjax._types import State
 from snnjax.circuits import Record, SpikeTrains
 from snnjax.plasticity import STDP, ShortTerm, ShortTermState, STDPTraces
-from tests.numbers import dyadic, halves
+from tests.numbers import array, dyadic, halves
 from tests.ops.common import jit
 
 KEY = jax.random.key(0)
@@ -115,7 +115,7 @@ def random_cells(rng: np.random.Generator, width: int, receptors: int, conductan
         rest=dyadic(rng, 0, 32, width),
         threshold=dyadic(rng, 8, 16, width),
         reset=dyadic(rng, -8, 8, width),
-        refractory=jnp.asarray(rng.integers(0, 3, width), jnp.int32),
+        refractory=array(rng.integers(0, 3, width), jnp.int32),
         synaptic_decay=halves(rng, receptors, width),
         effect=halves(rng, receptors, width),
         has_conductances=conductances,
@@ -146,7 +146,7 @@ def random_network(
     state = SimulationState(
         dyadic(rng, -16, 16, size),
         weights(dyadic(rng, -16, 16, receptors, size)),
-        jnp.asarray(rng.integers(0, 3, size), jnp.int32),
+        array(rng.integers(0, 3, size), jnp.int32),
         jnp.asarray(np.packbits(sent, axis=1, bitorder="little")),
         jnp.asarray(7, jnp.int32),
     )
@@ -176,7 +176,7 @@ def plastic_network(seed: int, size: int, receptors: int, *, shared: bool, **of:
     chosen = jnp.asarray(rng.random(synapses.num_synapses) < 0.7)
     options["stdp"] = STDP((0.5, 0.75), (0.5, 0.25), (-12.0, 12.0), chosen if seed % 2 else None)
     width = 1 if shared else size
-    options["short_term"] = ShortTerm(jnp.asarray(rng.uniform(0.5, 1, width), jnp.float32), (0.5, 0.25))
+    options["short_term"] = ShortTerm(array(rng.uniform(0.5, 1, width), jnp.float32), (0.5, 0.25))
     return (cells, synapses, state, key), options
 
 
@@ -463,9 +463,7 @@ def brian(name: str) -> tuple[Any, set[tuple[int, int]]]:
         cells, weights = neurons.coba_lif(rest=-60.0, reversals=(0.0, -80.0), **common), (1.2, 13.4)
     delays = jnp.asarray(own["delays"], jnp.uint16) if "delays" in own else 1
     drawn = Synapses(jnp.asarray(own["ends"]), targets, 2 * size)
-    synapses = DelayedSynapses.of(
-        drawn, jnp.asarray(np.where(excites, *weights), jnp.float32), delays, blocks=3
-    )
+    synapses = DelayedSynapses.of(drawn, array(np.where(excites, *weights), jnp.float32), delays, blocks=3)
     state = simulation_state(cells, synapses, v=jnp.asarray(-60 + 10 * own["v"]))
     if name == "coba":
         state = state._replace(received=state.received.at[0].set(2.4))
@@ -510,8 +508,8 @@ def test_hostile_structure_reaches_no_other_memory(packed: bool) -> None:
         synapses,
         words=jnp.asarray(words),
         strengths=None if packed else jnp.ones(50),
-        segments=jnp.asarray(rng.integers(0, 2**16, (40, 2)), jnp.uint16).at[::2].set(2),
-        ends=jnp.asarray(rng.integers(-(2**31), 2**31, (2, 33, 2)), jnp.int32).at[:, ::2].set(40),
+        segments=array(rng.integers(0, 2**16, (40, 2)), jnp.uint16).at[::2].set(2),
+        ends=array(rng.integers(-(2**31), 2**31, (2, 33, 2)), jnp.int32).at[:, ::2].set(40),
     )
     options["currents"] = None
     if packed:
