@@ -105,19 +105,19 @@ struct StepForward {
   Index rows, columns;
   NeuronConstants constants;
   Reset reset;
-  Index step;                // the number of this time step
-  const std::int32_t* ends;  // [rows], the step after the last one of each sample
-  Rows<const float> current;            // in whole vectors
-  const float *factor, *term;           // of the currents, [columns] in whole vectors; either may be nullptr
+  Index step;                             // the number of this time step
+  const std::int32_t* ends;               // [rows], the step after the last one of each sample
+  Rows<const float> current;              // in whole vectors
+  const float *factor, *term;             // of the currents, [columns] in whole vectors; either may be nullptr
   NeuronState<Rows<const float>> before;  // the step; data nullptr: `state`
-  NeuronState<Rows<float>> state;       // after the step; data nullptr where there is none, as of the second state
-  Rows<float> counts;                   // true spikes so far, updated; data may be nullptr
-  Rows<std::uint64_t> spikes;           // bits, overwritten
-  Rows<std::uint64_t> near;             // bits of second_threshold < v <= threshold, overwritten; data may be nullptr
-  Rows<float> record;                   // membranes after the step; data may be nullptr
-  Rows<std::uint16_t> record_bfloat16;  // their distances from originOf(threshold), likewise
-  Rows<float> record_current;           // currents of the step; data may be nullptr
-  bool record_streams;                  // bypassing the caches: it is too large to stay there until it is read
+  NeuronState<Rows<float>> state;         // after the step; data nullptr where there is none, as of the second state
+  Rows<float> counts;                     // true spikes so far, updated; data may be nullptr
+  Rows<std::uint64_t> spikes;             // bits, overwritten
+  Rows<std::uint64_t> near;               // bits of second_threshold < v <= threshold, overwritten; data may be nullptr
+  Rows<float> record;                     // membranes after the step; data may be nullptr
+  Rows<std::uint16_t> record_bfloat16;    // their distances from originOf(threshold), likewise
+  Rows<float> record_current;             // currents of the step; data may be nullptr
+  bool record_streams;                    // bypassing the caches: it is too large to stay there until it is read
 };
 
 // What is not recorded of the state, after one time step again: it follows from membranes, and is cheaper than a

@@ -246,7 +246,7 @@ class BlockRecord {
   NeuronState<Borrowed<float>> states_;  // those, [steps + 1, block, width], first those before all steps
   std::vector<float> origins_, own_origins_, widened_;  // of a listed record in bfloat16
   std::vector<std::uint64_t> spikes_;                   // of a step: computed again, but not read
-  Buffer<float> current_, given_;  // [block, width], of given ones
+  Buffer<float> current_, given_;                       // [block, width], of given ones
 };
 
 }  // namespace snnjax

@@ -135,9 +135,10 @@ void stepByKernel(const Case& of, const Constants& constants, const Wanted& want
   const bool records = wanted.record || wanted.record_bfloat16;
   Forward from = to;
   const auto stateOf = [&](Forward& all) {
-    return NeuronState<Rows<float>>{.v = all.v.toWrite(),
-                                    .w = constants.has_second ? all.w.toWrite() : Rows<float>{nullptr, 0},
-                                    .remaining = constants.are_refractory ? all.remaining.toWrite() : Rows<float>{nullptr, 0}};
+    return NeuronState<Rows<float>>{
+        .v = all.v.toWrite(),
+        .w = constants.has_second ? all.w.toWrite() : Rows<float>{nullptr, 0},
+        .remaining = constants.are_refractory ? all.remaining.toWrite() : Rows<float>{nullptr, 0}};
   };
   NeuronState<Rows<const float>> before{};
   for (unsigned i = 0; wanted.apart && i < kNeuronStates; ++i) {
