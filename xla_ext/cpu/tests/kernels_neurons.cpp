@@ -144,7 +144,7 @@ void stepByKernel(const Case& of, const Constants& constants, const Wanted& want
   for (unsigned i = 0; wanted.apart && i < kNeuronStates; ++i) {
     const Rows<float> state = stateOf(to).at(i), own = stateOf(from).at(i);
     before.at(i) = {own.data, own.stride};
-    for (Index r = 0; state.data != nullptr && r < kRows; ++r) std::fill_n(state.row(r), constants.padded, kUnwritten);
+    for (Index r = 0; state.data != nullptr && r < kRows; ++r) std::fill_n(state.row(r), constants.padded, kNaN);
   }
   of.kernels.stepForward({
       .rows = kRows,
@@ -197,7 +197,7 @@ void stepsForwardAreExact(const Case& of, Random& random) {
 void statesAgainAreThoseOfTheStep(const Case& of, Random& random) {
   for (const auto& [second, are_refractory] : kEveryState) {
     const Constants constants(of, random, second, are_refractory);
-    const Wanted wanted{Reset::Subtract, false, false, false, false};
+    const Wanted wanted{Reset::Subtract, false, false, false, false, false};
     Forward step(constants, random);
     const Forward first = step;
     Forward got = step;
