@@ -206,7 +206,7 @@ def _maximum_derivative(pooling: Pooling, image: tuple[Array], tangent: tuple[Ar
 
 
 def _change_of_first(pooling: Pooling, image: Array, largest: Array, tangent: Array) -> Array:
-    """That of the first pixel of each window that is the largest; its transpose writes each pixel once, in its place."""
+    """That of the first of the largest pixels of each window; its transpose writes each pixel once, in its place."""
     axes, size = pooling.axes_of_window, math.prod(pooling.window)
     lengths = [length for pixels in pooling.window for length in (1, pixels)]
     place = np.arange(size, dtype=np.min_scalar_type(size)).reshape(1, *lengths, 1)
