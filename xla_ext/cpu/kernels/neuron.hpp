@@ -166,15 +166,12 @@ struct NeuronRow {
   Index left;  // columns that there are
 };
 
+// Fused as in `affine`: the same bits wherever currents are computed.
 inline Floats currentAt(const NeuronRow& row, Index at) {
-  Floats x = load(row.current + at);
-  if (row.factor != nullptr) {
-    x = load(row.factor + at) * x;
-    if (row.term != nullptr) x += load(row.term + at);
-  } else if (row.term != nullptr) {
-    x += load(row.term + at);
-  }
-  return x;
+  const Floats x = load(row.current + at);
+  if (row.factor == nullptr) return row.term == nullptr ? x : x + load(row.term + at);
+  const Floats factor = load(row.factor + at);
+  return row.term == nullptr ? factor * x : fused(load(row.term + at), factor, x);
 }
 
 // `kVectors` vectors of neurons, up to a word of bits. `kKeeps`: membranes or currents are recorded, which inference
@@ -301,10 +298,8 @@ template <bool HasFactor, bool HasTerm>
 inline void affineBy(const float* x, const float* factor, const float* term, Index columns, float* out) {
   for (Index column = 0; column < columns; column += kLanes) {
     const Index left = columns - column;
-    Floats y = part(x, column, left);
-    if constexpr (HasFactor) y = part(factor, column, left) * y;
-    if constexpr (HasTerm) y += part(term, column, left);
-    putPart(out, column, left, y);
+    const Floats own = part(x, column, left), scale = HasFactor ? part(factor, column, left) : splat(1.0F);
+    putPart(out, column, left, HasTerm ? fused(part(term, column, left), scale, own) : scale * own);
   }
 }
 
