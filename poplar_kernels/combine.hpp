@@ -23,87 +23,27 @@ constexpr T kLowest = std::is_same_v<T, float>      ? static_cast<T>(-__builtin_
                       : std::is_same_v<T, unsigned> ? static_cast<T>(0)
                                                     : static_cast<T>(-0x7fffffff - 1);
 
-struct Sum {
-  template <class A>
-  static constexpr A kNeutral = 0;
-  template <class A>
-  static A of(A sum, A x) {
-    return static_cast<A>(Modular<A>(sum) + Modular<A>(x));
-  }
-};
-struct SquareSum {
-  template <class A>
-  static constexpr A kNeutral = 0;
-  template <class A>
-  static A of(A sum, A x) {
-    return static_cast<A>(Modular<A>(sum) + Modular<A>(x) * Modular<A>(x));
-  }
-};
-struct Product {
-  template <class A>
-  static constexpr A kNeutral = 1;
-  template <class A>
-  static A of(A product, A x) {
-    return static_cast<A>(Modular<A>(product) * Modular<A>(x));
-  }
-};
-// NaN wins.
-struct Largest {
-  template <class A>
-  static constexpr A kNeutral = kLowest<A>;
-  template <class A>
-  static A of(A best, A x) {
-    return (x > best || x != x) ? x : best;
-  }
-};
-struct Smallest {
-  template <class A>
-  static constexpr A kNeutral = kLargest<A>;
-  template <class A>
-  static A of(A best, A x) {
-    return (x < best || x != x) ? x : best;
-  }
-};
-struct AllOf {
-  template <class A>
-  static constexpr A kNeutral = true;
-  template <class A>
-  static A of(A all, A x) {
-    return all && x;
-  }
-};
-struct AnyOf {
-  template <class A>
-  static constexpr A kNeutral = false;
-  template <class A>
-  static A of(A any, A x) {
-    return any || x;
-  }
-};
-// Of bits, those of Booleans included.
-struct BitAnd {
-  template <class A>
-  static constexpr A kNeutral = static_cast<A>(~A(0));
-  template <class A>
-  static A of(A all, A x) {
-    return static_cast<A>(all & x);
-  }
-};
-struct BitOr {
-  template <class A>
-  static constexpr A kNeutral = 0;
-  template <class A>
-  static A of(A any, A x) {
-    return static_cast<A>(any | x);
-  }
-};
-struct BitXor {
-  template <class A>
-  static constexpr A kNeutral = 0;
-  template <class A>
-  static A of(A odd, A x) {
-    return static_cast<A>(odd ^ x);
-  }
-};
+// The operations: the neutral element of an accumulator A, and the one that follows from an accumulated value and one
+// more number x. Of a maximum or minimum a NaN wins; bits may be those of Booleans.
+#define SNNJAX_OPERATION(name, neutral, result)            \
+  struct name {                                            \
+    template <class A>                                     \
+    static constexpr A kNeutral = static_cast<A>(neutral); \
+    template <class A>                                     \
+    static A of(A all, A x) {                              \
+      return static_cast<A>(result);                       \
+    }                                                      \
+  };
+SNNJAX_OPERATION(Sum, 0, Modular<A>(all) + Modular<A>(x))
+SNNJAX_OPERATION(SquareSum, 0, Modular<A>(all) + Modular<A>(x) * Modular<A>(x))
+SNNJAX_OPERATION(Product, 1, Modular<A>(all) * Modular<A>(x))
+SNNJAX_OPERATION(Largest, kLowest<A>, (x > all || x != x) ? x : all)
+SNNJAX_OPERATION(Smallest, kLargest<A>, (x < all || x != x) ? x : all)
+SNNJAX_OPERATION(AllOf, true, all&& x)
+SNNJAX_OPERATION(AnyOf, false, all || x)
+SNNJAX_OPERATION(BitAnd, ~A(0), all& x)
+SNNJAX_OPERATION(BitOr, 0, all | x)
+SNNJAX_OPERATION(BitXor, 0, all ^ x)
+#undef SNNJAX_OPERATION
 
 }  // namespace snnjax

@@ -61,10 +61,7 @@ struct Numbers;
 template <>
 struct Numbers<float> {
   static constexpr unsigned kCount = 1;
-  template <class T>
-  static float load(const T* from) {
-    return toFloat(*from);
-  }
+  static float load(const auto* from) { return toFloat(*from); }
   template <class T>
   static void store(T* to, float x) {
     *to = static_cast<T>(x);
@@ -178,8 +175,7 @@ inline bool isZero(float2 x) { return x[0] == 0.0f && x[1] == 0.0f; }
 inline float2 quotientOrZero(float2 a, float2 b) { return quotientOr(a, b, float2{0.0f, 0.0f}); }
 
 // Calls body(first, N{}) for all of `count` numbers: two at a time if `count` is even, else one at a time.
-template <class Body>
-inline void forEachNumber(unsigned count, Body&& body) {
+inline void forEachNumber(unsigned count, auto&& body) {
   if (count % 2 == 0) {
     for (unsigned i = 0; i < count; i += 2) body(i, Numbers<float2>{});
     return;
@@ -189,8 +185,7 @@ inline void forEachNumber(unsigned count, Body&& body) {
 
 #else
 
-template <class Body>
-inline void forEachNumber(unsigned count, Body&& body) {
+inline void forEachNumber(unsigned count, auto&& body) {
   for (unsigned i = 0; i < count; ++i) body(i, Numbers<float>{});
 }
 

@@ -6,9 +6,8 @@
 
 #include <type_traits>
 
-#include "../fields.hpp"
 #include "../numbers.hpp"
-#include "../workers.hpp"
+#include "../vertex.hpp"
 
 namespace snnjax {
 
@@ -65,7 +64,7 @@ class Cast : public poplar::MultiVertex {
 template <class From, class To>
 std::uint64_t workerCycles(const Cast<From, To>& vertex, unsigned worker) {
   const Range share = shareOf(vertex.count, worker, kCastUnit<From, To>);
-  return cycles::cast(share.last - share.first, kIsReal<From> && kIsReal<To>, kPerWord<To>);
+  return cycles::cast(share.count(), kIsReal<From> && kIsReal<To>, kPerWord<To>);
 }
 
 #define SNNJAX_CAST_FROM(From)               \

@@ -3,10 +3,9 @@
 // (xla_ext/elementwise/chain_source.cpp); this codelet yields the same bits, and costs what that does. Each result is
 // kept in a slot, one block of 32-bit elements on the stack, until others read it; rows of 32-bit elements are read and
 // written in place. An operation is dispatched once per block, so that the host can vectorise it.
-#include "../fields.hpp"
 #include "../numbers.hpp"
-#include "../workers.hpp"
-#include "elementwise_chain_cycles.hpp"
+#include "../vertex.hpp"
+#include "cycles.hpp"
 #include "elementwise_chain_ops.hpp"
 
 namespace snnjax {
@@ -173,8 +172,7 @@ void runNarrow(const chain::Instruction& instruction, const NarrowRows& rows, un
 
 // Calls run(instruction) for the operations in words [first, last) of a program, constants excepted, which fill `count`
 // elements.
-template <class Run>
-void interpret(const unsigned* program, unsigned first, unsigned last, unsigned count, Slots& slots, Run&& run) {
+void interpret(const unsigned* program, unsigned first, unsigned last, unsigned count, Slots& slots, auto&& run) {
   for (unsigned i = first; i < last; ++i) {
     const chain::Instruction instruction = chain::decoded(program[i]);
     if (instruction.opcode == Opcode::constant) {
@@ -188,8 +186,7 @@ void interpret(const unsigned* program, unsigned first, unsigned last, unsigned 
 }
 
 // Words before `once` fill slots that all blocks read; the others run for each block.
-template <class V, class Run>
-void runBlocks(const V& vertex, unsigned worker, unsigned unit, Run&& run) {
+void runBlocks(const auto& vertex, unsigned worker, unsigned unit, auto&& run) {
   const Range share = workOf(vertex.count, worker, unit);
   if (share.first == share.last) return;
   Slots slots;
@@ -215,7 +212,7 @@ class ElementwiseChain : public poplar::MultiVertex {
   InRows<unsigned> in;    // [inputs][count], or [1] where the program says so
   OutRows<unsigned> out;  // [outputs][count]; some are inputs too, and overwritten
   unsigned count, once, words;
-  unsigned pointers, four, two, one;  // issue slots of the code it stands for (elementwise_chain_cycles.hpp)
+  unsigned pointers, four, two, one;  // issue slots of the code it stands for (cycles.hpp)
 
   bool compute(unsigned worker) {
     runBlocks(*this, worker, kWordUnit, [this](const auto& each, unsigned first, unsigned size, Slots& slots) {
@@ -236,7 +233,7 @@ class MixedElementwiseChain : public poplar::MultiVertex {
   OutRows<unsigned short> out_halves;  // alike
   OutRows<unsigned char> out_bytes;    // alike
   unsigned count, once, words;
-  unsigned pointers, four, two, one;  // issue slots of the code it stands for (elementwise_chain_cycles.hpp)
+  unsigned pointers, four, two, one;  // issue slots of the code it stands for (cycles.hpp)
 
   bool compute(unsigned worker) {
     runBlocks(*this, worker, kNarrowUnit, [this](const auto& each, unsigned first, unsigned size, Slots& slots) {
@@ -249,8 +246,7 @@ class MixedElementwiseChain : public poplar::MultiVertex {
 
 namespace {
 
-template <class V>
-std::uint64_t chainCycles(const V& vertex, unsigned worker, unsigned unit) {
+std::uint64_t chainCycles(const auto& vertex, unsigned worker, unsigned unit) {
   const Range share = shareOf(vertex.count, worker, unit);
   return cycles::chain(share.last - share.first, vertex.pointers, vertex.four, vertex.two, vertex.one);
 }

@@ -14,7 +14,7 @@
 #include <poplar/Vertex.hpp>
 
 #include "../numbers.hpp"
-#include "elementwise_chain_cycles.hpp"
+#include "cycles.hpp"
 
 // OP(name, suffix, From, To, Work, expression of x). From and To are what slots hold: float, int or unsigned; bools are
 // 0 or 1.
@@ -67,6 +67,13 @@
   OP(wrap, u16, unsigned, unsigned, Simple, x & 0xffffu)
 
 // OP(name, suffix, From, To, Work, expression of a and b)
+#define SNNJAX_CHAIN_COMPARISONS(OP, suffix, From)   \
+  OP(eq, suffix, From, unsigned, Comparison, a == b) \
+  OP(ne, suffix, From, unsigned, Comparison, a != b) \
+  OP(lt, suffix, From, unsigned, Comparison, a < b)  \
+  OP(le, suffix, From, unsigned, Comparison, a <= b) \
+  OP(gt, suffix, From, unsigned, Comparison, a > b)  \
+  OP(ge, suffix, From, unsigned, Comparison, a >= b)
 #define SNNJAX_CHAIN_BINARY(OP)                                                        \
   OP(add, f32, float, float, Simple, a + b)                                            \
   OP(subtract, f32, float, float, Simple, a - b)                                       \
@@ -99,24 +106,9 @@
   OP(shift_left, u32, unsigned, unsigned, Simple, b > 31 ? 0u : a << b)                \
   OP(shift_right_logical, u32, unsigned, unsigned, Simple, b > 31 ? 0u : a >> b)       \
   OP(shift_right_arithmetic, s32, int, int, Simple, a >> (unsigned(b) > 31 ? 31 : b))  \
-  OP(eq, f32, float, unsigned, Comparison, a == b)                                     \
-  OP(ne, f32, float, unsigned, Comparison, a != b)                                     \
-  OP(lt, f32, float, unsigned, Comparison, a < b)                                      \
-  OP(le, f32, float, unsigned, Comparison, a <= b)                                     \
-  OP(gt, f32, float, unsigned, Comparison, a > b)                                      \
-  OP(ge, f32, float, unsigned, Comparison, a >= b)                                     \
-  OP(eq, s32, int, unsigned, Comparison, a == b)                                       \
-  OP(ne, s32, int, unsigned, Comparison, a != b)                                       \
-  OP(lt, s32, int, unsigned, Comparison, a < b)                                        \
-  OP(le, s32, int, unsigned, Comparison, a <= b)                                       \
-  OP(gt, s32, int, unsigned, Comparison, a > b)                                        \
-  OP(ge, s32, int, unsigned, Comparison, a >= b)                                       \
-  OP(eq, u32, unsigned, unsigned, Comparison, a == b)                                  \
-  OP(ne, u32, unsigned, unsigned, Comparison, a != b)                                  \
-  OP(lt, u32, unsigned, unsigned, Comparison, a < b)                                   \
-  OP(le, u32, unsigned, unsigned, Comparison, a <= b)                                  \
-  OP(gt, u32, unsigned, unsigned, Comparison, a > b)                                   \
-  OP(ge, u32, unsigned, unsigned, Comparison, a >= b)                                  \
+  SNNJAX_CHAIN_COMPARISONS(OP, f32, float)                                             \
+  SNNJAX_CHAIN_COMPARISONS(OP, s32, int)                                               \
+  SNNJAX_CHAIN_COMPARISONS(OP, u32, unsigned)                                          \
   OP(eq_total, f32, int, unsigned, Comparison, a == b)                                 \
   OP(ne_total, f32, int, unsigned, Comparison, a != b)                                 \
   OP(lt_total, f32, int, unsigned, Comparison, chain::inOrder(a) < chain::inOrder(b))  \

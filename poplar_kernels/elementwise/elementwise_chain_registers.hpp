@@ -10,9 +10,8 @@
 #include <poplar/VectorTypes.hpp>
 #include <type_traits>
 
-#include "../fields.hpp"
-#include "../workers.hpp"
-#include "elementwise_chain_cycles.hpp"
+#include "../vertex.hpp"
+#include "cycles.hpp"
 #include "elementwise_chain_ops.hpp"
 
 namespace snnjax::chain {
@@ -22,14 +21,14 @@ using Count = std::integral_constant<unsigned, n>;
 template <unsigned n>
 constexpr unsigned kPairs = (n + 1) / 2;
 
-template <unsigned n>
-struct Floats {
-  float2 pairs[kPairs<n>];
+template <unsigned n, class V>
+struct Pairs {
+  V pairs[kPairs<n>];
 };
 template <unsigned n>
-struct Masks {
-  int2 pairs[kPairs<n>];
-};
+using Floats = Pairs<n, float2>;
+template <unsigned n>
+using Masks = Pairs<n, int2>;
 template <unsigned n>
 struct Halves {
   std::conditional_t<n == 4, half4, half2> all;
@@ -233,22 +232,17 @@ void storeBytes(const Masks<n>& x, unsigned char* to) {
     for (unsigned i = 0; i < n; ++i) to[i] = static_cast<unsigned char>(truths >> 8 * i);
 }
 
-// Calls of(pair) for the pairs of registers.
-template <unsigned n, class Of, class... More>
-Floats<n> pairwise(Of&& of, const Floats<n>& x, const More&... more) {
-  Floats<n> all;
+// of(pair) of the pairs of registers. Comparisons yield masks.
+template <unsigned n, class V, class Of, class... More>
+auto pairwise(Of&& of, const Pairs<n, V>& x, const More&... more) {
+  using Result = std::decay_t<decltype(of(x.pairs[0], more.pairs[0]...))>;
+  Pairs<n, std::conditional_t<std::is_same_v<Result, float2>, float2, int2>> all;
   for (unsigned i = 0; i < kPairs<n>; ++i) all.pairs[i] = of(x.pairs[i], more.pairs[i]...);
   return all;
 }
 template <unsigned n, class Of, class... More>
 Halves<n> pairwise(Of&& of, const Halves<n>& x, const More&... more) {
   return {of(x.all, more.all...)};
-}
-template <unsigned n, class Of, class First, class... More>
-Masks<n> truths(Of&& of, Count<n>, const First& x, const More&... more) {
-  Masks<n> all;
-  for (unsigned i = 0; i < kPairs<n>; ++i) all.pairs[i] = of(x.pairs[i], more.pairs[i]...);
-  return all;
 }
 
 // Of short vectors. Comparisons yield vectors of integers; bits are those, and back.
@@ -284,53 +278,39 @@ V minimumVector(V a, V b) {
   return bitsOf<V>(bitsOf<Truth<V>>(smaller) | ((a == b) & bitsOf<Truth<V>>(a)));
 }
 
-// `R` is Floats or Halves of n.
-template <class R>
-R add(const R& a, const R& b) {
-  return pairwise([](auto x, auto y) { return x + y; }, a, b);
-}
-template <class R>
-R subtract(const R& a, const R& b) {
-  return pairwise([](auto x, auto y) { return x - y; }, a, b);
-}
-template <class R>
-R multiply(const R& a, const R& b) {
-  return pairwise([](auto x, auto y) { return x * y; }, a, b);
-}
-template <class R>
-R negate(const R& a) {
-  return pairwise([](auto x) { return -x; }, a);
-}
+// Of Floats, or of Halves; truths, of Masks.
+#define SNNJAX_CHAIN_UNARY_PAIRS(name, expression)         \
+  auto name(const auto& a) {                               \
+    return pairwise([](auto x) { return expression; }, a); \
+  }
+SNNJAX_CHAIN_UNARY_PAIRS(negate, -x)
+SNNJAX_CHAIN_UNARY_PAIRS(neither, ~x)
 // The sign is cleared, also that of a NaN.
-template <class R>
-R absolute(const R& a) {
-  return pairwise([](auto x) { return cleared(bitsOf<Truth<decltype(x)>>(filled<decltype(x)>(-0.0f)), x); }, a);
-}
-template <class R>
-R maximum(const R& a, const R& b) {
-  return pairwise([](auto x, auto y) { return maximumVector(x, y); }, a, b);
-}
-template <class R>
-R minimum(const R& a, const R& b) {
-  return pairwise([](auto x, auto y) { return minimumVector(x, y); }, a, b);
-}
+SNNJAX_CHAIN_UNARY_PAIRS(absolute, cleared(bitsOf<Truth<decltype(x)>>(filled<decltype(x)>(-0.0f)), x))
+SNNJAX_CHAIN_UNARY_PAIRS(atLeastZero, cleared(x <= decltype(x){}, x))
+SNNJAX_CHAIN_UNARY_PAIRS(atMostZero, cleared(x > decltype(x){}, x))
+#undef SNNJAX_CHAIN_UNARY_PAIRS
+#define SNNJAX_CHAIN_BINARY_PAIRS(name, expression)                   \
+  auto name(const auto& a, const auto& b) {                           \
+    return pairwise([](auto x, auto y) { return expression; }, a, b); \
+  }
+SNNJAX_CHAIN_BINARY_PAIRS(add, x + y)
+SNNJAX_CHAIN_BINARY_PAIRS(subtract, x - y)
+SNNJAX_CHAIN_BINARY_PAIRS(multiply, x* y)
+SNNJAX_CHAIN_BINARY_PAIRS(maximum, maximumVector(x, y))
+SNNJAX_CHAIN_BINARY_PAIRS(minimum, minimumVector(x, y))
 // The same with a bound that is no NaN, and not +0, for which there are shorter ones.
-template <class R>
-R atLeast(const R& a, const R& bound) {
-  return pairwise([](auto x, auto y) { return chosen(x < y, y, x); }, a, bound);
-}
-template <class R>
-R atMost(const R& a, const R& bound) {
-  return pairwise([](auto x, auto y) { return chosen(x >= y, y, x); }, a, bound);
-}
-template <class R>
-R atLeastZero(const R& a) {
-  return pairwise([](auto x) { return cleared(x <= decltype(x){}, x); }, a);
-}
-template <class R>
-R atMostZero(const R& a) {
-  return pairwise([](auto x) { return cleared(x > decltype(x){}, x); }, a);
-}
+SNNJAX_CHAIN_BINARY_PAIRS(atLeast, chosen(x < y, y, x))
+SNNJAX_CHAIN_BINARY_PAIRS(atMost, chosen(x >= y, y, x))
+SNNJAX_CHAIN_BINARY_PAIRS(eq, x == y)
+SNNJAX_CHAIN_BINARY_PAIRS(ne, x != y)
+SNNJAX_CHAIN_BINARY_PAIRS(lt, x < y)
+SNNJAX_CHAIN_BINARY_PAIRS(le, x <= y)
+SNNJAX_CHAIN_BINARY_PAIRS(gt, x > y)
+SNNJAX_CHAIN_BINARY_PAIRS(ge, x >= y)
+SNNJAX_CHAIN_BINARY_PAIRS(both, x& y)
+SNNJAX_CHAIN_BINARY_PAIRS(either, x | y)
+#undef SNNJAX_CHAIN_BINARY_PAIRS
 // 1, -1, or what is neither above nor below 0.
 template <unsigned n>
 Floats<n> sign(const Floats<n>& a) {
@@ -344,63 +324,22 @@ Floats<n> sign(const Floats<n>& a) {
 }
 
 template <unsigned n>
-Masks<n> eq(const Floats<n>& a, const Floats<n>& b) {
-  return truths([](float2 x, float2 y) { return x == y; }, Count<n>{}, a, b);
-}
-template <unsigned n>
-Masks<n> ne(const Floats<n>& a, const Floats<n>& b) {
-  return truths([](float2 x, float2 y) { return x != y; }, Count<n>{}, a, b);
-}
-template <unsigned n>
-Masks<n> lt(const Floats<n>& a, const Floats<n>& b) {
-  return truths([](float2 x, float2 y) { return x < y; }, Count<n>{}, a, b);
-}
-template <unsigned n>
-Masks<n> le(const Floats<n>& a, const Floats<n>& b) {
-  return truths([](float2 x, float2 y) { return x <= y; }, Count<n>{}, a, b);
-}
-template <unsigned n>
-Masks<n> gt(const Floats<n>& a, const Floats<n>& b) {
-  return truths([](float2 x, float2 y) { return x > y; }, Count<n>{}, a, b);
-}
-template <unsigned n>
-Masks<n> ge(const Floats<n>& a, const Floats<n>& b) {
-  return truths([](float2 x, float2 y) { return x >= y; }, Count<n>{}, a, b);
-}
-template <unsigned n>
 Masks<n> isFinite(const Floats<n>& a) {
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  return truths([](float2 x) { return x < filled<float2>(kInfinity); }, Count<n>{}, absolute(a));
-}
-template <unsigned n>
-Masks<n> both(const Masks<n>& a, const Masks<n>& b) {
-  return truths([](int2 x, int2 y) { return x & y; }, Count<n>{}, a, b);
-}
-template <unsigned n>
-Masks<n> either(const Masks<n>& a, const Masks<n>& b) {
-  return truths([](int2 x, int2 y) { return x | y; }, Count<n>{}, a, b);
-}
-template <unsigned n>
-Masks<n> neither(const Masks<n>& a) {
-  return truths([](int2 x) { return ~x; }, Count<n>{}, a);
+  return pairwise([](float2 x) { return x < filled<float2>(std::numeric_limits<float>::infinity()); }, absolute(a));
 }
 
 // yes where a mask is set, no elsewhere; and 0 elsewhere, or where it is set.
-template <unsigned n>
-Floats<n> select(const Masks<n>& where, const Floats<n>& yes, const Floats<n>& no) {
-  return pairwise([](float2 y, float2 z, int2 m) { return chosen(m, y, z); }, yes, no, where);
+template <unsigned n, class V>
+Pairs<n, V> select(const Masks<n>& where, const Pairs<n, V>& yes, const Pairs<n, V>& no) {
+  return pairwise([](int2 m, V y, V z) { return chosen(m, y, z); }, where, yes, no);
 }
 template <unsigned n>
 Floats<n> keepWhere(const Masks<n>& where, const Floats<n>& x) {
-  return pairwise([](float2 y, int2 m) { return kept(m, y); }, x, where);
+  return pairwise([](int2 m, float2 y) { return kept(m, y); }, where, x);
 }
 template <unsigned n>
 Floats<n> clearWhere(const Masks<n>& where, const Floats<n>& x) {
-  return pairwise([](float2 y, int2 m) { return cleared(m, y); }, x, where);
-}
-template <unsigned n>
-Masks<n> select(const Masks<n>& where, const Masks<n>& yes, const Masks<n>& no) {
-  return truths([](int2 m, int2 y, int2 z) { return (m & y) | (~m & z); }, Count<n>{}, where, yes, no);
+  return pairwise([](int2 m, float2 y) { return cleared(m, y); }, where, x);
 }
 template <unsigned n>
 Integers<n> select(const Integers<n>& where, const Integers<n>& yes, const Integers<n>& no) {

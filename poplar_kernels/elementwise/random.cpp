@@ -1,13 +1,11 @@
 // Random numbers from a key and the element's index: independent of the mapping to tiles, and made from the same bits
 // as JAX's. In [0, 1) they equal jax.random.uniform bit for bit; scaled ones round product and sum separately, where
 // XLA may fuse them.
-#include "random_cycles.hpp"
-
 #include <type_traits>
 
-#include "../fields.hpp"
 #include "../numbers.hpp"
-#include "../workers.hpp"
+#include "../vertex.hpp"
+#include "cycles.hpp"
 #include "threefry.hpp"
 
 namespace snnjax {
@@ -39,12 +37,6 @@ T uniformOf(std::uint32_t bits, T low, T high) {
 
 template <class T>
 constexpr unsigned kUnit = kPerWord<T>;
-
-template <class V>
-std::uint64_t numbersOf(const V& vertex, unsigned worker, unsigned unit) {
-  const Range share = shareOf(vertex.count, worker, unit);
-  return share.last - share.first;
-}
 
 }  // namespace
 
@@ -90,12 +82,12 @@ class RandomUniform : public poplar::MultiVertex {
 };
 
 inline std::uint64_t workerCycles(const Threefry& vertex, unsigned worker) {
-  return cycles::random(numbersOf(vertex, worker, 1), cycles::kLoadAndStorePair);
+  return cycles::random(shareOf(vertex.count, worker).count(), cycles::kLoadAndStorePair);
 }
 
 template <class T>
 std::uint64_t workerCycles(const RandomUniform<T>& vertex, unsigned worker) {
-  return cycles::random(numbersOf(vertex, worker, kUnit<T>), cycles::kUniform);
+  return cycles::random(shareOf(vertex.count, worker, kUnit<T>).count(), cycles::kUniform);
 }
 
 template class RandomUniform<float>;

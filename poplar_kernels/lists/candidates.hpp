@@ -36,8 +36,7 @@ struct Part {
   unsigned firstSlot(bool of_spikes) const { return of_spikes ? 0 : slots - count(false); }
 
   // Calls body(v, id) for all of one kind.
-  template <class Body>
-  void forEach(bool of_spikes, Body&& body) const {
+  void forEach(bool of_spikes, auto&& body) const {
     for (unsigned k = 0; k < count(of_spikes); ++k) body(membrane(of_spikes, k), id(of_spikes, k));
   }
 };

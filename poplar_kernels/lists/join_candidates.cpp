@@ -1,9 +1,8 @@
 // Capped lists from the candidates of their rows, which six workers have listed: first who stays where there are too
 // many, by the fair rule, then the list. The result does not depend on how a row is divided.
-#include "join_candidates_cycles.hpp"
-
-#include "../fields.hpp"
+#include "../vertex.hpp"
 #include "candidates.hpp"
+#include "cycles.hpp"
 #include "selection.hpp"
 
 namespace snnjax {
@@ -209,9 +208,10 @@ class SumDropped : public poplar::Vertex {
   }
 };
 
+using namespace cycles;
+
 template <class Id>
 std::uint64_t workerCycles(const CutCandidates<Id>& vertex, unsigned worker) {
-  using namespace cycles;
   Slots slots = entry(9, false);
   for (unsigned row = 0; row < vertex.rows; ++row) {
     const Counts found = vertex.parts().count(row), stay = found.cappedTo(vertex.capacity);
@@ -229,7 +229,6 @@ std::uint64_t workerCycles(const CutCandidates<Id>& vertex, unsigned worker) {
 
 template <class Id>
 std::uint64_t workerCycles(const JoinCandidates<Id>& vertex, unsigned worker) {
-  using namespace cycles;
   Slots slots = entry(8, false);
   for (unsigned row = 0; row < vertex.rows; ++row) {
     unsigned listed = 0;
@@ -244,9 +243,7 @@ std::uint64_t workerCycles(const JoinCandidates<Id>& vertex, unsigned worker) {
 }
 
 // A number's load, sum and branch.
-std::uint64_t workerCycles(const SumDropped& vertex, unsigned) {
-  return cycles::kCall + 3 + 2 + cycles::Slots{3} * vertex.count;
-}
+std::uint64_t workerCycles(const SumDropped& vertex, unsigned) { return kCall + 3 + 2 + Slots{3} * vertex.count; }
 
 template class CutCandidates<unsigned short>;
 template class CutCandidates<int>;

@@ -3,7 +3,6 @@
 
 #include "../numbers.hpp"
 #include "lists.hpp"
-#include "masks.hpp"
 
 namespace snnjax {
 
@@ -13,10 +12,7 @@ struct ListedRows {
   T* data;
   unsigned num_rows, columns;
 
-  template <class Id>
-  T* row(Id id) const {
-    return data + rowOf(id, num_rows) * columns;
-  }
+  T* row(auto id) const { return data + rowOf(id, num_rows) * columns; }
   ListedRows ofPairs() const { return {data, num_rows, 2}; }
 };
 
@@ -123,8 +119,7 @@ struct Marks {
   static constexpr unsigned kBits = 32;
 
   // Calls body(row). Inputs with very many rows fire in all those of a word, which need no search.
-  template <class Body>
-  void forEach(Body&& body) const {
+  void forEach(auto&& body) const {
     forEachWord([&](unsigned bit, unsigned mask) {
       if (mask != ~0U) return forEachMark(mask, [&](unsigned i) { body(bit + i - first); });
       for (unsigned i = 0; i < kBits; ++i) body(bit + i - first);
@@ -132,8 +127,7 @@ struct Marks {
   }
 
   // Calls body(number of the first bit, word).
-  template <class Body>
-  void forEachWord(Body&& body) const {
+  void forEachWord(auto&& body) const {
     const unsigned start = first / kBits * kBits;
     for (unsigned bit = start, at = 0; bit < last; bit += kBits, at += stride) {
       unsigned mask = words[at];
@@ -157,16 +151,14 @@ inline void sumMarkedBlock(MadeRows<const float> rows, const Marks& marks, unsig
   for (unsigned i = 0; i < kBlocks; ++i) use(column + i * Of::kCount, Of{}, sums[i]);
 }
 
-template <class Use>
-inline void sumMarkedRows(MadeRows<const float> rows, const Marks& marks, Use&& use) {
+inline void sumMarkedRows(MadeRows<const float> rows, const Marks& marks, auto&& use) {
   forEachBlock<pairsAtOnce(false)>(rows.columns, [&](unsigned column, auto block) {
     sumMarkedBlock<typename decltype(block)::Number, decltype(block)::kCount>(rows, marks, column, use);
   });
 }
 
 // <row, vector>: even and odd columns are summed apart and added at the end, as two lanes would.
-template <class W, class G>
-inline float dotRow(const W* row, const G* vector, unsigned columns) {
+inline float dotRow(const auto* row, const auto* vector, unsigned columns) {
   float sums[2] = {0.0f, 0.0f};
   for (unsigned j = 0; j < columns; ++j) {
     const float product = toFloat(row[j]) * toFloat(vector[j]);

@@ -1,10 +1,11 @@
-// The spike lists that vertices read (their record: conventions.hpp).
+// The spike lists that vertices read, and masks of who is listed and who is kept (conventions.hpp).
 #pragma once
 
+#include <bit>
 #include <cstring>
 
 #include "../conventions.hpp"
-#include "../workers.hpp"
+#include "../vertex.hpp"
 
 namespace snnjax {
 
@@ -32,8 +33,7 @@ inline Range neuronsOfWorker(unsigned num_neurons, unsigned worker) {
 }
 
 // Two entries in one store, the first of which is at a word.
-template <class Id>
-inline void storeTwo(Id* to, unsigned first, unsigned second) {
+inline void storeTwo(auto* to, unsigned first, unsigned second) {
   const unsigned word = second << 16 | first;
   std::memcpy(__builtin_assume_aligned(to, sizeof(word)), &word, sizeof(word));
 }
@@ -63,14 +63,10 @@ inline void writeStarts(Id* record, const Source* ids, unsigned spikes, unsigned
 // The row that an id names in a matrix of `num_rows` rows plus one. That last row serves every id out of range
 // (negative ones too, as unsigned): zeros to read, scratch to write. One `min` instruction replaces a test and a
 // branch.
-template <class Id>
-inline unsigned rowOf(Id id, unsigned num_rows) {
-  return smaller(static_cast<unsigned>(id), num_rows);
-}
+inline unsigned rowOf(auto id, unsigned num_rows) { return smaller(static_cast<unsigned>(id), num_rows); }
 
 // How many of `count` ascending ids lie below `id`. For unsorted ids, some number up to `count`.
-template <class Id>
-inline unsigned numBelow(const Id* ids, unsigned count, unsigned id) {
+inline unsigned numBelow(const auto* ids, unsigned count, unsigned id) {
   unsigned first = 0;
   while (count > 0) {
     const unsigned half_way = count / 2;
@@ -85,10 +81,31 @@ inline unsigned numBelow(const Id* ids, unsigned count, unsigned id) {
 }
 
 // The entries of an ascending group whose ids lie in `rows`.
-template <class Id>
-inline Range entriesWithin(const Id* ids, unsigned count, Range rows) {
+inline Range entriesWithin(const auto* ids, unsigned count, Range rows) {
   const unsigned first = numBelow(ids, count, rows.first);
   return {first, first + numBelow(ids + first, count - first, rows.last)};
+}
+
+// The first bit of a mask, counted from the highest, which it loses.
+inline unsigned takeFirstMark(unsigned& mask) {
+  const auto i = static_cast<unsigned>(std::countl_zero(mask));
+  mask ^= kFirstMark >> i;
+  return i;
+}
+
+// Calls body(i) for the bits of a mask.
+inline void forEachMark(unsigned mask, auto&& body) {
+  while (mask != 0) body(takeFirstMark(mask));
+}
+
+// The kept and the listed neurons of a word, of the first `count` neurons.
+constexpr unsigned ofFirst(unsigned count, unsigned word) {
+  const unsigned own = smaller(larger(count, word * kNeuronsOfMark) - word * kNeuronsOfMark, kNeuronsOfMark);
+  return own == 0 ? 0 : ~0U << (32 - own);
+}
+constexpr unsigned keptOf(unsigned mask, unsigned count, unsigned word) { return mask & ofFirst(count, word); }
+constexpr unsigned listedOf(unsigned mask, unsigned count, unsigned word) {
+  return mask << kNeuronsOfMark & ofFirst(count, word);
 }
 
 }  // namespace snnjax

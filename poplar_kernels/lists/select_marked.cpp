@@ -1,12 +1,11 @@
 // From marks to the candidates of capped lists: neurons mark whom a list may name (conventions.hpp), so that a list's
 // home passes over all others, sixteen at a time.
-#include "select_marked_cycles.hpp"
-
 #include <bit>
 
-#include "../fields.hpp"
 #include "../numbers.hpp"
+#include "../vertex.hpp"
 #include "candidates.hpp"
+#include "cycles.hpp"
 
 namespace snnjax {
 
@@ -110,14 +109,14 @@ class SelectMarked : public poplar::MultiVertex {
   }
 };
 
+using namespace cycles;
+
 std::uint64_t workerCycles(const PackMarks& vertex, unsigned worker) {
-  using namespace cycles;
   const unsigned rows = vertex.rows > worker ? (vertex.rows - worker - 1) / vertex.numWorkers() + 1 : 0;
   return entry(5, false) + 6 + rows * packedRow((vertex.neurons + 1) / 2);
 }
 
 std::uint64_t workerCycles(const SelectMarked& vertex, unsigned worker) {
-  using namespace cycles;
   const Range own = neuronsOfWorker(vertex.neurons, worker);
   const unsigned before = worker * vertex.share_columns, columns = vertex.columns;
   const Slots blocks = vertex.ownBlocks(worker * vertex.share_blocks + before / columns, before % columns);
@@ -129,7 +128,7 @@ std::uint64_t workerCycles(const SelectMarked& vertex, unsigned worker) {
       const unsigned marked = (word | word << kNeuronsOfMark) & kMarksOfSpikes;
       passed += static_cast<Slots>(std::popcount(marked));
       for (unsigned i = 0; i < kNeuronsOfMark; ++i) {
-        const bool is_own = first + i - own.first < own.last - own.first;
+        const bool is_own = first + i - own.first < own.count();
         found += is_own && (marked & kFirstMark >> i) != 0 ? 1 : 0;
       }
     });

@@ -1,10 +1,10 @@
 // select_spikes: the candidates of capped lists, which join_candidates.cpp joins; their values, and their gradient.
-#include "select_spikes_cycles.hpp"
-
-#include "../fields.hpp"
-#include "../surrogates_cycles.hpp"
+#include "../numbers.hpp"
+#include "../surrogates.hpp"
+#include "../vertex.hpp"
 #include "../words.hpp"
 #include "candidates.hpp"
+#include "cycles.hpp"
 
 namespace snnjax {
 
@@ -99,11 +99,12 @@ class SelectSpikesBackward : public poplar::MultiVertex {
   }
 };
 
+using namespace cycles;
+
 template <class Id>
 std::uint64_t workerCycles(const SelectCandidates<Id>& vertex, unsigned worker) {
-  using namespace cycles;
   const Range own = neuronsOfWorker(vertex.neurons, worker);
-  const unsigned neurons = own.last - own.first;
+  const unsigned neurons = own.count();
   Slots slots = entry(7, false);
   for (unsigned row = 0; row < vertex.rows; ++row) {
     Slots found = 0, near_pairs = 0;
@@ -122,16 +123,14 @@ std::uint64_t workerCycles(const SelectCandidates<Id>& vertex, unsigned worker) 
 // Slot by slot: comparison, choice, store, loop.
 template <class W, class Id>
 std::uint64_t workerCycles(const ListValues<W, Id>& vertex, unsigned worker) {
-  using namespace cycles;
   const Range own = shareOf(vertex.rows, worker, vertex.capacity % kPerWord<W> == 0 ? 1 : kPerWord<W>);
-  return entry(5, true) + Slots{own.last - own.first} * (10 + vertex.capacity * (3 + store(sizeof(W))));
+  return entry(5, true) + Slots{own.count()} * (10 + vertex.capacity * (3 + store(sizeof(W))));
 }
 
 // Zeros, then for each id: load, range 3, branch; of those in range: loads of membrane, threshold and gradient, the
 // slope, masked product 4, sum with what is there 2 and its store.
 template <class T, class Id>
 std::uint64_t workerCycles(const SelectSpikesBackward<T, Id>& vertex, unsigned worker) {
-  using namespace cycles;
   const unsigned unit = vertex.neurons % kPerWord<T> == 0 ? 1 : kPerWord<T>;
   const Range own = shareOf(vertex.rows, worker, unit);
   Slots slots = entry(11, true);
@@ -139,7 +138,7 @@ std::uint64_t workerCycles(const SelectSpikesBackward<T, Id>& vertex, unsigned w
     const bool is_listed = static_cast<unsigned>(vertex.ids[i]) < vertex.neurons;
     slots += 5 + (is_listed ? 9 + surrogate(vertex.surrogate) + store(sizeof(T)) : 0);
   }
-  return slots + Slots{own.last - own.first} * (10 + kToRows + filled(vertex.neurons, sizeof(T), vertex.neurons));
+  return slots + Slots{own.count()} * (10 + kToRows + filled(vertex.neurons, sizeof(T), vertex.neurons));
 }
 
 template class SelectCandidates<unsigned short>;

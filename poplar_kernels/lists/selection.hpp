@@ -4,7 +4,7 @@
 
 #include "../conventions.hpp"
 #include "../numbers.hpp"
-#include "../workers.hpp"
+#include "../vertex.hpp"
 
 namespace snnjax {
 
@@ -42,8 +42,7 @@ struct Limit {
 };
 
 // The largest hash among the `slots` ids kept at the cut's bound, which are those with the smallest hashes.
-template <class ForEach>
-inline unsigned lastHash(Cut& cut, unsigned slots, ForEach&& forEach) {
+inline unsigned lastHash(Cut& cut, unsigned slots, auto&& forEach) {
   unsigned first = 0, last = ~0U;
   while (first < last) {
     const unsigned middle = first + (last - first) / 2;
@@ -160,8 +159,7 @@ struct Extremes {
   }
 };
 
-template <class ForEach>
-inline Extremes extremesOf(ForEach&& forEach) {
+inline Extremes extremesOf(auto&& forEach) {
   Extremes extremes;
   forEach([&](float v, unsigned) { extremes.add(v); });
   return extremes;
@@ -176,9 +174,7 @@ constexpr unsigned kFewBeyond = 3;
 // separates two candidates. Where few lie between them and a bound, the search goes there one by one, so that how near
 // they are to each other does not matter, but for ties, which are found by bisecting their hashes. It needs no extra
 // memory; workers that share a row all search.
-template <class CountAbove, class Next, class ForEach>
-inline Cut findCut(unsigned count, unsigned slots, Extremes extremes, CountAbove&& countAbove, Next&& next,
-                   ForEach&& forEach) {
+inline Cut findCut(unsigned count, unsigned slots, Extremes extremes, auto&& countAbove, auto&& next, auto&& forEach) {
   constexpr float kInfinity = __builtin_inff();
   if (count <= slots || slots == 0) return {count <= slots ? -kInfinity : kInfinity, false, 0, 0, 0, 0, 0};
   Cut cut = {0.0f, true, ~0U, 0, 0, 0, 0};

@@ -1,7 +1,10 @@
 // A user's events in the form that the network's codelets read, and, on the way back, the gradients of their values.
-#include "sort_events_cycles.hpp"
+#include <algorithm>
+#include <utility>
+#include <vector>
 
-#include "../fields.hpp"
+#include "../vertex.hpp"
+#include "cycles.hpp"
 #include "lists.hpp"
 
 namespace snnjax {
@@ -124,9 +127,26 @@ class UnsortEvents : public poplar::MultiVertex {
   }
 };
 
+using namespace cycles;
+
+// How many entries the ones after them pass on their way: of a larger id, or value 0, from a smaller slot.
+Slots movesOf(const auto& vertex, unsigned row, bool valued) {
+  Slots moves = 0;
+  std::vector<std::pair<bool, unsigned>> before;
+  for (unsigned k = row * vertex.capacity; k < (row + 1) * vertex.capacity; ++k) {
+    const auto id = static_cast<unsigned>(vertex.ids[k]);
+    if (id >= vertex.num_inputs) continue;
+    bool is_zero = false;
+    if constexpr (requires { vertex.values[k]; }) is_zero = valued && vertex.values[k] == 0.0f;
+    moves +=
+        static_cast<Slots>(std::ranges::count_if(before, [&](const auto& of) { return of > std::pair(is_zero, id); }));
+    before.emplace_back(is_zero, id);
+  }
+  return moves;
+}
+
 template <class Source, bool valued>
 std::uint64_t workerCycles(const SortEvents<Source, valued>& vertex, unsigned worker) {
-  using namespace cycles;
   const bool is_shared = vertex.rows < vertex.numWorkers();
   Slots slots = entry(valued ? 9 : 6, false);
   for (unsigned row = is_shared ? 0 : worker; row < vertex.rows; row += is_shared ? 1 : vertex.numWorkers()) {
@@ -145,10 +165,10 @@ std::uint64_t workerCycles(const SortEvents<Source, valued>& vertex, unsigned wo
 }
 
 std::uint64_t workerCycles(const UnsortEvents& vertex, unsigned worker) {
-  cycles::Slots slots = cycles::entry(7, false);
+  Slots slots = entry(7, false);
   for (unsigned row = worker; row < vertex.rows; row += vertex.numWorkers()) {
     const List<unsigned short> list = {&vertex.lists[row * vertex.stride], vertex.capacity};
-    slots += cycles::unsortedEvents(list.listed(), vertex.capacity);
+    slots += unsortedEvents(list.listed(), vertex.capacity);
   }
   return slots;
 }

@@ -1,11 +1,9 @@
 // Elements written without arithmetic: a constant, a transposed copy.
-#include "copy_cycles.hpp"
-
 #include <type_traits>
 
-#include "../fields.hpp"
+#include "../vertex.hpp"
 #include "../words.hpp"
-#include "../workers.hpp"
+#include "cycles.hpp"
 
 namespace snnjax {
 
@@ -57,14 +55,12 @@ class Transpose : public poplar::MultiVertex {
 
 template <class T>
 std::uint64_t workerCycles(const Fill<T>& vertex, unsigned worker) {
-  const Range share = shareOf(vertex.count, worker, kPerVector<T>);
-  return cycles::fillTensor(share.last - share.first, sizeof(T));
+  return cycles::fillTensor(shareOf(vertex.count, worker, kPerVector<T>).count(), sizeof(T));
 }
 
 template <class T>
 std::uint64_t workerCycles(const Transpose<T>& vertex, unsigned worker) {
-  const Range share = shareOf(vertex.rows * vertex.columns, worker, kPerWord<T>);
-  return cycles::transpose(share.last - share.first, kPerWord<T>);
+  return cycles::transpose(shareOf(vertex.rows * vertex.columns, worker, kPerWord<T>).count(), kPerWord<T>);
 }
 
 // Every element type that a tensor may have.

@@ -1,11 +1,9 @@
 // Rows of a table by index, and a window of rows; elements of any type, by their width.
-#include "gather_cycles.hpp"
-
 #include <type_traits>
 
-#include "../fields.hpp"
+#include "../vertex.hpp"
 #include "../words.hpp"
-#include "../workers.hpp"
+#include "cycles.hpp"
 
 namespace snnjax {
 
@@ -97,19 +95,19 @@ class DynamicSlice : public poplar::MultiVertex {
 template <class T>
 std::uint64_t workerCycles(const Gather<T>& vertex, unsigned worker) {
   const Range share = shareOf(vertex.count, worker, rowsPerUnit<T>(vertex.width));
-  return cycles::gatherRows(share.last - share.first, vertex.width, sizeof(T));
+  return cycles::gatherRows(share.count(), vertex.width, sizeof(T));
 }
 
 template <class T, class Start>
 std::uint64_t workerCycles(const GatherAt<T, Start>& vertex, unsigned worker) {
   const Range share = shareOf(vertex.count, worker, rowsPerUnit<T>(vertex.width));
-  return cycles::gatherRowsAt(share.last - share.first, vertex.width, sizeof(T));
+  return cycles::gatherRowsAt(share.count(), vertex.width, sizeof(T));
 }
 
 template <class T>
 std::uint64_t workerCycles(const DynamicSlice<T>& vertex, unsigned worker) {
   const Range share = shareOf(vertex.count, worker, rowsPerUnit<T>(vertex.width));
-  return cycles::sliceRows(share.last - share.first, vertex.width, sizeof(T));
+  return cycles::sliceRows(share.count(), vertex.width, sizeof(T));
 }
 
 #define SNNJAX_GATHER(T)                \

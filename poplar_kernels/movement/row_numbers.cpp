@@ -1,8 +1,6 @@
 // The table rows that the windows of a gather or scatter cover.
-#include "row_numbers_cycles.hpp"
-
-#include "../fields.hpp"
-#include "../workers.hpp"
+#include "../vertex.hpp"
+#include "cycles.hpp"
 
 namespace snnjax {
 
@@ -50,8 +48,7 @@ class RowNumbers : public poplar::MultiVertex {
 };
 
 std::uint64_t workerCycles(const RowNumbers& vertex, unsigned worker) {
-  const Range share = shareOf(vertex.count, worker);
-  return cycles::rowNumbers(share.last - share.first, vertex.depth, vertex.window);
+  return cycles::rowNumbers(shareOf(vertex.count, worker).count(), vertex.depth, vertex.window);
 }
 
 }  // namespace snnjax

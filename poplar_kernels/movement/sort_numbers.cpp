@@ -1,12 +1,10 @@
 // Sorting by several keys: keys become unsigned numbers of the same order, a merge sort orders the places of the
 // elements by them, and elements of any type are then taken from their places.
-#include "sort_numbers_cycles.hpp"
-
 #include <type_traits>
 
-#include "../fields.hpp"
 #include "../numbers.hpp"
-#include "../workers.hpp"
+#include "../vertex.hpp"
+#include "cycles.hpp"
 
 namespace snnjax {
 
@@ -118,19 +116,17 @@ class TakeNumbers : public poplar::MultiVertex {
 
 template <class T>
 std::uint64_t workerCycles(const OrderedBits<T>& vertex, unsigned worker) {
-  const Range share = shareOf(vertex.count, worker, 2);
-  return cycles::orderedBits(share.last - share.first);
+  return cycles::orderedBits(shareOf(vertex.count, worker, 2).count());
 }
 
 inline std::uint64_t workerCycles(const SortNumbers& vertex, unsigned worker) {
   const Range own = shareOf(vertex.rows * vertex.parts, worker);
-  return cycles::sortNumbers(own.last - own.first, vertex.partLength(), vertex.sorted, vertex.num_keys);
+  return cycles::sortNumbers(own.count(), vertex.partLength(), vertex.sorted, vertex.num_keys);
 }
 
 template <class T>
 std::uint64_t workerCycles(const TakeNumbers<T>& vertex, unsigned worker) {
-  const Range own = shareOf(vertex.rows * vertex.count, worker, larger(2, kPerWord<T>));
-  return cycles::takeNumbers(own.last - own.first, sizeof(T));
+  return cycles::takeNumbers(shareOf(vertex.rows * vertex.count, worker, larger(2, kPerWord<T>)).count(), sizeof(T));
 }
 
 template class OrderedBits<float>;

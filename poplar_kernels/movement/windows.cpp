@@ -1,10 +1,8 @@
 // Windows of consecutive rows that start at a row known only at run time. A window that would reach beyond the table is
 // moved back into it.
-#include "windows_cycles.hpp"
-
-#include "../fields.hpp"
+#include "../vertex.hpp"
 #include "../words.hpp"
-#include "../workers.hpp"
+#include "cycles.hpp"
 
 namespace snnjax {
 
@@ -63,14 +61,12 @@ class UpdateWindow : public poplar::MultiVertex {
 
 template <class T>
 std::uint64_t workerCycles(const SliceWindow<T>& vertex, unsigned worker) {
-  const Range share = shareOf(vertex.count * vertex.width, worker, kPerVector<T>);
-  return cycles::window(share.last - share.first, vertex.width, sizeof(T));
+  return cycles::window(shareOf(vertex.count * vertex.width, worker, kPerVector<T>).count(), vertex.width, sizeof(T));
 }
 
 template <class T>
 std::uint64_t workerCycles(const UpdateWindow<T>& vertex, unsigned worker) {
-  const Range own = vertex.share(worker, vertex.firstElement());
-  return cycles::window(own.last - own.first, vertex.width, sizeof(T));
+  return cycles::window(vertex.share(worker, vertex.firstElement()).count(), vertex.width, sizeof(T));
 }
 
 #define SNNJAX_WINDOW(T)         \

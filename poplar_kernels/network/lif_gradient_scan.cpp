@@ -1,9 +1,8 @@
 // lif_network without recurrent layers, backward: neurons over a block of steps, from the last to the first. Workers
 // share the numbers of all samples, in pairs.
-#include "lif_gradient_scan_cycles.hpp"
-
-#include "../fields.hpp"
-#include "constants_gradient.hpp"
+#include "../vertex.hpp"
+#include "cycles.hpp"
+#include "membrane_gradient.hpp"
 #include "neuron_rows.hpp"
 
 namespace snnjax {
@@ -169,11 +168,24 @@ class LeakyGradientScan : public poplar::MultiVertex {
   }
 };
 
+using namespace cycles;
+
+// The steps inside of a sequence, of a number or a pair: `lanes` neurons.
+Slots plainSteps(const auto& vertex, unsigned b, unsigned j, unsigned lanes, unsigned inside) {
+  constexpr Numbers<float> kOne;
+  const auto any = [&](auto&& holds) { return holds(j) || (lanes > 1 && holds(j + 1)); };
+  const bool counted = any([&](unsigned lane) { return vertex.isCounted(b, lane, kOne); });
+  Slots active = 0;
+  for (unsigned t = 0; t < inside; ++t) {
+    active += any([&](unsigned lane) { return !vertex.isQuiet(t, b, lane, counted, kOne); }) ? 1 : 0;
+  }
+  return kPlainNumber + inside * plainStep(vertex, counted) - inside / 2 * kSharedByTwo +
+         active * activeStep(vertex.surrogate, counted);
+}
+
 template <bool has_second, bool learns>
 std::uint64_t workerCycles(const LifGradientScan<has_second, learns>& vertex, unsigned worker) {
-  using namespace cycles;
-  const GradientSwitches switches = switchesOf(vertex);
-  const Slots step = kScanStep + (learns ? constantsGradient(switches) : membraneGradient(switches)) +
+  const Slots step = kScanStep + (learns ? constantsGradient(vertex) : membraneGradient(vertex)) +
                      secondGradientOf(vertex) + (has_second && learns ? kSecondConstantsGradient : 0);
   const Slots slots = entry((has_second ? 24 : 19) + (learns ? 4 : 0) + (has_second || learns ? 0 : 1), false);
   return slots + unlikeNumbers(vertex, worker, [&](unsigned b, unsigned j, unsigned lanes) -> Slots {
@@ -189,7 +201,6 @@ std::uint64_t workerCycles(const LifGradientScan<has_second, learns>& vertex, un
 
 template <bool learns>
 std::uint64_t workerCycles(const LeakyGradientScan<learns>& vertex, unsigned worker) {
-  using namespace cycles;
   const Slots step = kLeakyGradient + (learns ? kLeakyConstants : 0);
   return entry(learns ? 15 : 12, false) + ownNumbers(vertex, worker, [&](unsigned b) {
            const unsigned inside = stepsInside(vertex.lengths[b], *vertex.block * vertex.num_steps, vertex.num_steps);

@@ -1,10 +1,9 @@
 // lif_network: what a state carries from call to call: the last spikes of a recurrent layer and their gradient, the
 // gradients of the first states. Each runs once, outside of the loops over time.
-#include "lif_network_state_cycles.hpp"
-
-#include "../fields.hpp"
 #include "../lists/lists.hpp"
+#include "../vertex.hpp"
 #include "../words.hpp"
+#include "cycles.hpp"
 #include "membrane_gradient.hpp"
 
 namespace snnjax {
@@ -166,22 +165,34 @@ class LifFirstGradient : public poplar::MultiVertex {
   }
 };
 
+using namespace cycles;
+
+// The sequences of a worker: each(list) counts the work on the last record.
+template <class V, class Each>
+Slots lastRecords(const V& vertex, unsigned worker, unsigned fields, Slots without_steps, Each&& each) {
+  const LastRecord records = {&vertex.list[0], vertex.rows, vertex.stride, vertex.capacity, vertex.num_steps};
+  Slots slots = entry(fields, false);
+  for (unsigned b = worker; b < vertex.rows; b += V::numWorkers()) {
+    const unsigned steps = vertex.lengths[b];
+    slots += kLastRecord + (steps == 0 ? without_steps : kRecordHeader + each(records.of(b, steps)));
+  }
+  return slots;
+}
+
 std::uint64_t workerCycles(const LastSpikes& vertex, unsigned worker) {
-  const cycles::Slots dense = cycles::kToRows + cycles::filled(vertex.num_neurons, sizeof(float), vertex.num_neurons);
-  return cycles::lastRecords(vertex, worker, 8, 0,
-                             [&](List<unsigned short> list) { return dense + list.spikes() * cycles::kLastSpike; });
+  const Slots dense = kToRows + filled(vertex.num_neurons, sizeof(float), vertex.num_neurons);
+  return lastRecords(vertex, worker, 8, 0,
+                     [&](List<unsigned short> list) { return dense + list.spikes() * kLastSpike; });
 }
 
 std::uint64_t workerCycles(const LastSpikesGradient& vertex, unsigned worker) {
-  const cycles::Slots dense = cycles::kToRows + cycles::filled(vertex.num_neurons, sizeof(float), vertex.num_neurons);
-  return cycles::lastRecords(vertex, worker, 9, dense, [&](List<unsigned short> list) {
-    return 2 * dense + list.listed() * cycles::kLastGradient;
-  });
+  const Slots dense = kToRows + filled(vertex.num_neurons, sizeof(float), vertex.num_neurons);
+  return lastRecords(vertex, worker, 9, dense,
+                     [&](List<unsigned short> list) { return 2 * dense + list.listed() * kLastGradient; });
 }
 
 template <bool has_second>
 std::uint64_t workerCycles(const LifLastGradient<has_second>& vertex, unsigned worker) {
-  using namespace cycles;
   const Slots each = lastGradient(vertex.surrogate) + (has_second ? kLastSecondGradient : 0);
   Slots slots = entry(has_second ? 13 : 9, false);
   for (unsigned b = worker; b < vertex.batch; b += vertex.numWorkers()) {
@@ -192,9 +203,7 @@ std::uint64_t workerCycles(const LifLastGradient<has_second>& vertex, unsigned w
 
 template <bool has_second>
 std::uint64_t workerCycles(const LifFirstGradient<has_second>& vertex, unsigned worker) {
-  using namespace cycles;
-  const GradientSwitches switches = switchesOf(vertex);
-  const Slots each = firstGradient(switches) + (has_second ? firstSecondGradient(switches) : 0);
+  const Slots each = firstGradient(vertex) + (has_second ? firstSecondGradient(vertex) : 0);
   const unsigned workers = vertex.numWorkers();
   const Slots own = worker < vertex.batch ? (vertex.batch - worker + workers - 1) / workers : 0;
   return entry(has_second ? 18 : 12, false) + own * (8 + numbersOf(vertex.neurons) * each);

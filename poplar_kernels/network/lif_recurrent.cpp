@@ -1,10 +1,9 @@
 // lif_network, recurrent layers, forward: a step of the neurons of a tile, and the lists of what they fire, which the
 // next step reads.
-#include "lif_recurrent_cycles.hpp"
-
-#include "../fields.hpp"
 #include "../lists/listed_rows.hpp"
 #include "../lists/spike_lists.hpp"
+#include "../vertex.hpp"
+#include "cycles.hpp"
 #include "neuron_rows.hpp"
 
 namespace snnjax {
@@ -182,9 +181,10 @@ class RankSpikes : public poplar::MultiVertex {
   SpikeLists lists() const { return {&rows[0], &membranes[0], parts, slots, columns}; }
 };
 
+using namespace cycles;
+
 template <class W, bool has_second>
 std::uint64_t workerCycles(const LifRecurrentStep<W, has_second>& vertex, unsigned worker) {
-  using namespace cycles;
   if (*vertex.iteration >= vertex.num_steps) return kIdle;
   const unsigned t = *vertex.block * vertex.num_steps + *vertex.iteration;
   Slots number = kRecurrentNumber, inside = kAdvanceOnce;
@@ -199,7 +199,6 @@ std::uint64_t workerCycles(const LifRecurrentStep<W, has_second>& vertex, unsign
 }
 
 std::uint64_t workerCycles(const ListSpikes& vertex, unsigned worker) {
-  using namespace cycles;
   const Range own = quickShareOf(vertex.pairs, worker);
   Slots slots = entry(7, false) + 10;
   for (unsigned pair = own.first; pair < own.last; pair += 2) {
@@ -212,19 +211,25 @@ std::uint64_t workerCycles(const ListSpikes& vertex, unsigned worker) {
   return slots;
 }
 
+Slots rank(const SpikeLists& lists) {
+  Slots slots = kRank;
+  for (unsigned list = 0; list < lists.lists; ++list) {
+    slots += kRankedList + (lists.count(list) + 1) / 2 * kRankedPair;
+  }
+  return slots;
+}
+
 std::uint64_t workerCycles(const JoinSpikes& vertex, unsigned worker) {
-  using namespace cycles;
   const SpikeLists lists = vertex.lists();
   const Slots each = lists.countOf(0, lists.lists) <= vertex.capacity ? kCopiedSpike : kCopiedSpike + rank(lists);
   return entry(7, false) + lists.lists * kCountOfList + 8 + lists.count(worker) * each;
 }
 
 std::uint64_t workerCycles(const RankSpikes& vertex, unsigned worker) {
-  using namespace cycles;
   const SpikeLists lists = vertex.lists();
   const Range own = quickShareOf(lists.count(vertex.own), worker);
   const Slots each = lists.countOf(0, lists.lists) <= vertex.limit ? kCopiedSpike : kCopiedSpike + rank(lists);
-  return entry(8, false) + lists.lists * kCountOfList + 8 + (own.last - own.first) * each;
+  return entry(8, false) + lists.lists * kCountOfList + 8 + own.count() * each;
 }
 
 template class LifRecurrentStep<float, false>;

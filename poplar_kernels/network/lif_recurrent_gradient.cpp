@@ -1,11 +1,10 @@
 // lif_network, recurrent layers, backward: a step of the gradients of a tile's neurons, and of the spikes that its
 // currents read.
-#include "lif_recurrent_gradient_cycles.hpp"
-
-#include "../fields.hpp"
 #include "../lists/listed_rows.hpp"
+#include "../vertex.hpp"
 #include "../words.hpp"
-#include "constants_gradient.hpp"
+#include "cycles.hpp"
+#include "membrane_gradient.hpp"
 #include "neuron_rows.hpp"
 
 namespace snnjax {
@@ -176,8 +175,9 @@ class StepDots : public poplar::MultiVertex {
   }
 };
 
+using namespace cycles;
+
 std::uint64_t workerCycles(const SlotsOfNeurons& vertex, unsigned worker) {
-  using namespace cycles;
   Slots slots = entry(8, false);
   unsigned t = worker;
   for (unsigned b = 0; b < vertex.batch; ++b, t -= vertex.num_steps) {
@@ -197,12 +197,10 @@ std::uint64_t workerCycles(const SlotsOfNeurons& vertex, unsigned worker) {
 
 template <bool has_second, bool learns>
 std::uint64_t workerCycles(const LifRecurrentGradient<has_second, learns>& vertex, unsigned worker) {
-  using namespace cycles;
   const unsigned own_step = vertex.num_steps - 1 - *vertex.iteration;
   if (own_step >= vertex.num_steps) return kIdle;
   const unsigned t = *vertex.block * vertex.num_steps + own_step;
-  const GradientSwitches switches = switchesOf(vertex);
-  const Slots inside = (learns ? constantsGradient(switches) : membraneGradient(switches)) + secondGradientOf(vertex) +
+  const Slots inside = (learns ? constantsGradient(vertex) : membraneGradient(vertex)) + secondGradientOf(vertex) +
                        (has_second && learns ? kSecondConstantsGradient : 0) + kSlotsTests;
   const unsigned width = vertex.neurons % 2 == 0 ? 2 : 1;  // a pair of neighbours, in either form
   Slots slots = entry((has_second ? 29 : 24) + (learns ? 4 : 0), false);
@@ -221,7 +219,7 @@ std::uint64_t workerCycles(const LifRecurrentGradient<has_second, learns>& verte
       slots += kScanNumber + kScanStep + (ended ? 1 : inside + sums);
     } else {
       const Slots active = listed > 0 || counted ? activeRecurrent(vertex.surrogate, counted) : 0;
-      slots += ended ? kPlainFrozen : kPlainRecurrent + plainReset(switches) + active + sums;
+      slots += ended ? kPlainFrozen : kPlainRecurrent + plainReset(vertex) + active + sums;
     }
   });
   return slots;
@@ -229,14 +227,13 @@ std::uint64_t workerCycles(const LifRecurrentGradient<has_second, learns>& verte
 
 template <class W>
 std::uint64_t workerCycles(const StepDots<W>& vertex, unsigned worker) {
-  using namespace cycles;
   const unsigned t = vertex.num_steps - 1 - *vertex.iteration;
   if (t >= vertex.num_steps) return kIdle;
   Slots slots = entry(11, false);
   for (unsigned b = 0; b < vertex.batch; ++b) {
     const List<unsigned short> list = {&vertex.lists[(b * vertex.num_steps + t) * vertex.stride], vertex.capacity};
     const Range own = quickShareOf(list.listed(), worker);
-    slots += 12 + kRecordHeader + dotListedRows(own.last - own.first, vertex.neurons, sizeof(W));
+    slots += 12 + kRecordHeader + dotListedRows(own.count(), vertex.neurons, sizeof(W));
   }
   return slots;
 }

@@ -1,8 +1,7 @@
 // lif_network without recurrent layers, forward: neurons over a block of steps at once, from currents of all of them.
 // Workers share the numbers of all samples, in pairs; a number's time passes within a worker.
-#include "lif_scan_cycles.hpp"
-
-#include "../fields.hpp"
+#include "../vertex.hpp"
+#include "cycles.hpp"
 #include "neuron_rows.hpp"
 
 namespace snnjax {
@@ -99,9 +98,10 @@ class LeakyScan : public poplar::MultiVertex {
   }
 };
 
+using namespace cycles;
+
 template <bool has_second, bool counted>
 std::uint64_t workerCycles(const LifScan<has_second, counted>& vertex, unsigned worker) {
-  using namespace cycles;
   Slots number = kRunNumber + (counted ? kCountsOfRun : 0), second = 0, behind = kFrozenStep;
   if constexpr (has_second) {
     number += kRunSecond;
@@ -116,7 +116,6 @@ std::uint64_t workerCycles(const LifScan<has_second, counted>& vertex, unsigned 
 }
 
 std::uint64_t workerCycles(const LeakyScan& vertex, unsigned worker) {
-  using namespace cycles;
   return entry(10, false) + ownNumbers(vertex, worker, [&](unsigned b) {
            const Slots inside = stepsOf(vertex, b);
            return kReadoutNumber + inside / 4 * kReadoutSteps + inside % 4 * kReadoutStep +

@@ -1,7 +1,7 @@
 // The neurons of a tile over time, shared by the codelets that advance them.
 #pragma once
 
-#include "../workers.hpp"
+#include "../vertex.hpp"
 #include "neuron.hpp"
 
 namespace snnjax {
@@ -128,8 +128,7 @@ class NeuronRun {
 };
 
 // The numbers of all samples, two neighbours at a time, dealt out to the workers: body(b, j, N{}).
-template <class Body>
-inline void forEachOwnNumber(unsigned batch, unsigned neurons, unsigned worker, Body&& body) {
+inline void forEachOwnNumber(unsigned batch, unsigned neurons, unsigned worker, auto&& body) {
   const unsigned pairs = (neurons + 1) / 2;
   unsigned pair = worker;
   for (unsigned b = 0; b < batch; ++b) {

@@ -1,8 +1,7 @@
 // Blocks of time steps on the tiles: rows of a history, and the counter of a loop.
-#include "../fields.hpp"
 #include "../issue_slots.hpp"
+#include "../vertex.hpp"
 #include "../words.hpp"
-#include "../workers.hpp"
 
 namespace snnjax {
 
@@ -59,13 +58,13 @@ class Advance : public poplar::Vertex {
 template <class T>
 std::uint64_t workerCycles(const LoadBlock<T>& vertex, unsigned worker) {
   const Range own = shareOf(vertex.width, worker, kPerVector<T>);
-  return cycles::entry(6, true) + 3 + 4 + cycles::moved(own.last - own.first, sizeof(T), vertex.width);
+  return cycles::entry(6, true) + 3 + 4 + cycles::moved(own.count(), sizeof(T), vertex.width);
 }
 
 template <class T>
 std::uint64_t workerCycles(const StoreBlock<T>& vertex, unsigned worker) {
   const Range own = shareOf(vertex.width, worker, kPerVector<T>);
-  return cycles::entry(5, true) + 2 + 4 + cycles::moved(own.last - own.first, sizeof(T), vertex.width);
+  return cycles::entry(5, true) + 2 + 4 + cycles::moved(own.count(), sizeof(T), vertex.width);
 }
 
 // Two loads, add, store.

@@ -1,11 +1,10 @@
 // lif_network, backward: the gradient of weights gathered by input. Lists become bits, which are turned so that each
 // input has one for each row, and then the rows in which it fires, or their bits where there is no room for more rows.
 // A tile adds up the rows of the currents' gradients in registers.
-#include "gathered_gradient_cycles.hpp"
-
-#include "../fields.hpp"
 #include "../lists/listed_rows.hpp"
-#include "../lists/masks.hpp"
+#include "../lists/lists.hpp"
+#include "../vertex.hpp"
+#include "cycles.hpp"
 
 namespace snnjax {
 
@@ -240,19 +239,32 @@ class AddShared : public poplar::MultiVertex {
   }
 };
 
+using namespace cycles;
+
+inline Slots bitsOfMask(unsigned mask) { return static_cast<Slots>(std::popcount(mask)); }
+
+inline MarkedRows markedRows(const Marks& marks) {
+  MarkedRows rows;
+  marks.forEachWord([&](unsigned, unsigned mask) {
+    ++rows.words;
+    rows.all += bitsOfMask(mask);
+    rows.in_whole_words += mask == ~0U ? Marks::kBits : 0;
+  });
+  return rows;
+}
+
 // Zeros, a word each; a row: its record, the search, an id that is too large 5; an id: its load, range 3, how often it
 // came before 3, the comparison 2, its word and bit 4, load, or, store, the loop. Whether any comes again: two loads,
 // the comparison, or and branch for each.
 template <class Id>
 std::uint64_t workerCycles(const MaskSpikes<Id>& vertex, unsigned worker) {
-  using namespace cycles;
   const Range words = quickShareOf(vertex.words, worker), own = vertex.inputsOf(words);
   const bool is_last = worker + 1 == vertex.numWorkers();
-  Slots slots = entry(9, false) + 6 + Slots{words.last - words.first} * vertex.rows * 2;
+  Slots slots = entry(9, false) + 6 + Slots{words.count()} * vertex.rows * 2;
   for (unsigned b = 0; b < vertex.rows; ++b) {
     const List<Id> list = {&vertex.list[b * vertex.stride], vertex.capacity};
     const Range found = entriesWithin(list.ids(), list.spikes(), own);
-    slots += 8 + kRecordHeader + numBelow(list.spikes()) + 5 + Slots{found.last - found.first} * 17 +
+    slots += 8 + kRecordHeader + numBelow(list.spikes()) + 5 + Slots{found.count()} * 17 +
              (is_last ? 6 + Slots{list.spikes()} * 5 : 0);
   }
   return slots;
@@ -261,14 +273,13 @@ std::uint64_t workerCycles(const MaskSpikes<Id>& vertex, unsigned worker) {
 // A load, or and branch for each; a byte is stored by its word.
 template <class T>
 std::uint64_t workerCycles(const AnyWord<T>& vertex, unsigned) {
-  return cycles::entry(3, false) + 3 * cycles::Slots{vertex.count} + 2 + cycles::store(sizeof(T));
+  return entry(3, false) + 3 * Slots{vertex.count} + 2 + store(sizeof(T));
 }
 
 // Own inputs 8, zeros; a row: load, mask, test, its bit and the branch; an input: address, load, or, store.
 std::uint64_t workerCycles(const TurnMasks& vertex, unsigned worker) {
-  using namespace cycles;
   const Range own = vertex.ownInputs(worker);
-  Slots slots = entry(3, false) + 8 + 2 * Slots{own.last - own.first} + 5 * Slots{vertex.rows};
+  Slots slots = entry(3, false) + 8 + 2 * Slots{own.count()} + 5 * Slots{vertex.rows};
   for (unsigned i = own.first; i < own.last; ++i) slots += bitsOfMask(vertex.turned[i]) * (kBit + 4);
   return slots;
 }
@@ -277,7 +288,6 @@ std::uint64_t workerCycles(const TurnMasks& vertex, unsigned worker) {
 // sum, the store of 16 bits, the count. Where there is no room for all, as many as there is and then the bits: a load,
 // the count 2, a store and a branch for each word.
 std::uint64_t workerCycles(const ListRows& vertex, unsigned worker) {
-  using namespace cycles;
   Slots slots = entry(5, false);
   const Slots words = vertex.words, room = vertex.room;
   for (unsigned input = worker; input < vertex.inputs; input += vertex.numWorkers()) {
@@ -291,7 +301,6 @@ std::uint64_t workerCycles(const ListRows& vertex, unsigned worker) {
 // choice and a store for each pair, a load and a sum where it is added. Where it is long, two tests more; where it is
 // shared, its place 4, a load, a store, a pointer and a branch for each word, its number, and that there is one 4.
 std::uint64_t workerCycles(const GatherGradient& vertex, unsigned worker) {
-  using namespace cycles;
   const bool adds = vertex.always_adds || *vertex.level > 0;
   const Slots stores = (adds ? 3 : 1) * numbersOf(vertex.neurons) + 2;
   Slots slots = entry(14, false) + 4 + 8, shared = 0;
@@ -315,7 +324,6 @@ std::uint64_t workerCycles(const GatherGradient& vertex, unsigned worker) {
 // Another worker of a tile: 3, where its inputs are 4, their number, the loop; an input: addresses 8, the loop, a store
 // for each pair.
 std::uint64_t workerCycles(const SumShared& vertex, unsigned worker) {
-  using namespace cycles;
   Slots slots = entry(9, false);
   unsigned of = worker;
   for (unsigned tile = 0; tile < vertex.tiles; ++tile, of = of + 1 < vertex.numWorkers() ? of + 1 : 0) {
@@ -331,7 +339,6 @@ std::uint64_t workerCycles(const SumShared& vertex, unsigned worker) {
 // An input: addresses 6, its number, the loop; a pair: its load, store and loop, and of a group the load with the sum
 // before, the pointer, the loop.
 std::uint64_t workerCycles(const AddShared& vertex, unsigned worker) {
-  using namespace cycles;
   const Slots inputs = vertex.shared[worker * (1 + kSharedInputs)];
   return entry(6, false) + 6 + inputs * (8 + numbersOf(vertex.neurons) * (6 + 3 * Slots{vertex.groups}));
 }

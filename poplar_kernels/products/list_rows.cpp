@@ -1,10 +1,9 @@
 // lif_network: products with the lists of all samples and steps of a block at once, a row for each; and those lists as
 // dense rows, for the matrix unit.
-#include "list_rows_cycles.hpp"
-
-#include "../fields.hpp"
 #include "../lists/listed_rows.hpp"
+#include "../vertex.hpp"
 #include "../words.hpp"
+#include "cycles.hpp"
 
 namespace snnjax {
 
@@ -115,9 +114,22 @@ class RowsGradient : public poplar::MultiVertex {
   }
 };
 
+using namespace cycles;
+
+// Of a row's entries, those that contribute.
+template <bool valued, class V>
+Slots usedEntries([[maybe_unused]] const V& vertex, [[maybe_unused]] unsigned row, unsigned spikes) {
+  if constexpr (valued) {
+    Slots used = 0;
+    for (unsigned k = 0; k < spikes; ++k) used += vertex.values[row * vertex.capacity + k] != 0.0f ? 1U : 0U;
+    return used;
+  } else {
+    return spikes;
+  }
+}
+
 template <class W, class Id, bool valued>
 std::uint64_t workerCycles(const RowsCurrent<W, Id, valued>& vertex, unsigned worker) {
-  using namespace cycles;
   Slots slots = entry(valued ? 8 : 6, false) + 6;  // its first row, and how far the next one lies
   for (unsigned row = worker; row < vertex.rows; row += vertex.numWorkers()) {
     const unsigned spikes = vertex.lists[row * vertex.stride + kKept];
@@ -129,7 +141,6 @@ std::uint64_t workerCycles(const RowsCurrent<W, Id, valued>& vertex, unsigned wo
 
 template <class W, class Id>
 std::uint64_t workerCycles(const RowsDots<W, Id>& vertex, unsigned worker) {
-  using namespace cycles;
   Slots slots = entry(9, false);
   for (unsigned row = worker; row < vertex.rows; row += vertex.numWorkers()) {
     const unsigned listed = List<Id>{&vertex.lists[row * vertex.stride], vertex.capacity}.listed();
@@ -140,13 +151,12 @@ std::uint64_t workerCycles(const RowsDots<W, Id>& vertex, unsigned worker) {
 
 template <class Id, bool valued>
 std::uint64_t workerCycles(const RowsDense<Id, valued>& vertex, unsigned worker) {
-  using namespace cycles;
   const Range own = neuronsOfWorker(vertex.num_inputs, worker);
   Slots slots = entry(valued ? 7 : 6, false);
   for (unsigned row = 0; row < vertex.rows; ++row) {
     const List<Id> list = {&vertex.lists[row * vertex.stride], vertex.capacity};
     const Range found = list.spikesOfWorker(worker);
-    slots += 8 + kShareOfRow + kToRows + filled(own.last - own.first, 4, vertex.num_inputs) +
+    slots += 8 + kShareOfRow + kToRows + filled(own.count(), 4, vertex.num_inputs) +
              (larger(found.last, found.first) - found.first) * denseEntry(valued);
   }
   return slots;
@@ -154,13 +164,12 @@ std::uint64_t workerCycles(const RowsDense<Id, valued>& vertex, unsigned worker)
 
 template <class Id, bool valued>
 std::uint64_t workerCycles(const RowsGradient<Id, valued>& vertex, unsigned worker) {
-  using namespace cycles;
   Slots slots = entry(valued ? 9 : 8, false);
   for (unsigned row = 0; row < vertex.rows; ++row) {
     const List<Id> list = {&vertex.lists[row * vertex.stride], vertex.capacity};
     const Range found = list.spikesOfWorker(worker);
     slots += gradientRow(valued);
-    if (found.first < found.last) slots += addToListedRows(found.last - found.first, vertex.neurons, valued);
+    if (found.first < found.last) slots += addToListedRows(found.count(), vertex.neurons, valued);
   }
   return slots;
 }

@@ -8,9 +8,8 @@
 #include <cstring>
 #include <type_traits>
 
-#include "../fields.hpp"
 #include "../numbers.hpp"
-#include "../workers.hpp"
+#include "../vertex.hpp"
 
 namespace snnjax {
 
@@ -28,8 +27,7 @@ template <unsigned kWidth>
 struct Part {
   alignas(Lanes) float numbers[kDeep * kWidth];
 
-  template <class T>
-  void load(const T* from, unsigned deep_step, unsigned step, unsigned depth, unsigned width) {
+  void load(const auto* from, unsigned deep_step, unsigned step, unsigned depth, unsigned width) {
     for (unsigned k = 0; k < depth; ++k, from += deep_step) {
       float* const to = numbers + k * kWidth;
       if (step == 1 && width == kWidth) {
@@ -150,8 +148,7 @@ class SumPartials : public poplar::MultiVertex {
 
 template <class T, class Result>
 std::uint64_t workerCycles(const MatrixProduct<T, Result>& vertex, unsigned worker) {
-  const Range own = shareOf(vertex.streamed(), worker);
-  return cycles::unitWorker(own.last - own.first, vertex.held(), std::is_same_v<T, half>);
+  return cycles::unitWorker(shareOf(vertex.streamed(), worker).count(), vertex.held(), std::is_same_v<T, half>);
 }
 
 template <class T, class Result>
@@ -164,7 +161,7 @@ template <class T, class Result>
 std::uint64_t workerCycles(const SumPartials<T, Result>& vertex, unsigned worker) {
   const Range own = shareOf(vertex.count, worker, SumPartials<T, Result>::kFour);
   const unsigned at_once = 16 / sizeof(T);
-  return cycles::sumPartials((own.last - own.first + at_once - 1) / at_once, vertex.parts);
+  return cycles::sumPartials((own.count() + at_once - 1) / at_once, vertex.parts);
 }
 
 template class MatrixProduct<float, float>;

@@ -1,10 +1,9 @@
 // lif_network, backward: a narrow readout on the tiles of the neurons that it reads. Masks (conventions.hpp) say who is
 // listed, and who is kept, in each row; the gradients of the readout's currents come in parts of its columns.
-#include "readout_rows_cycles.hpp"
-
-#include "../fields.hpp"
-#include "../lists/masks.hpp"
+#include "../lists/lists.hpp"
 #include "../numbers.hpp"
+#include "../vertex.hpp"
+#include "cycles.hpp"
 
 namespace snnjax {
 

@@ -1,9 +1,8 @@
 // lif_network, backward: from lists, at their homes, to the neurons below that fired.
-#include "scatter_list_cycles.hpp"
-
-#include "../fields.hpp"
 #include "../lists/listed_rows.hpp"
+#include "../vertex.hpp"
 #include "../words.hpp"
+#include "cycles.hpp"
 
 namespace snnjax {
 
@@ -95,8 +94,9 @@ class MaskLists : public poplar::MultiVertex {
   }
 };
 
+using namespace cycles;
+
 std::uint64_t workerCycles(const ScatterList& vertex, unsigned worker) {
-  using namespace cycles;
   const unsigned columns = vertex.columns, block_size = vertex.rows * columns;
   const Range blocks = shareOf(vertex.num_neurons / columns, worker, block_size % 2 == 0 ? 1 : 2);
   const Range own = {blocks.first * columns, blocks.last * columns};
@@ -115,7 +115,6 @@ std::uint64_t workerCycles(const ScatterList& vertex, unsigned worker) {
 // Zeros, four words a turn and a word each; a row: its record, both groups with their searches, an id that is too
 // large.
 std::uint64_t workerCycles(const MaskLists& vertex, unsigned worker) {
-  using namespace cycles;
   const Range blocks = quickShareOf(vertex.blocks, worker);
   const Range own = vertex.neuronsOf(blocks);
   const Slots words = Slots{blocks.last - blocks.first} * markWords(vertex.columns) * vertex.rows;

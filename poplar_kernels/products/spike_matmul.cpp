@@ -1,9 +1,8 @@
 // spike_matmul: out[b] = sum_k values[b, k] * weights[ids[b, k]], and its exact backward pass. A tile holds some
 // columns of the weights.
-#include "spike_matmul_cycles.hpp"
-
-#include "../fields.hpp"
 #include "../lists/listed_rows.hpp"
+#include "../vertex.hpp"
+#include "cycles.hpp"
 
 namespace snnjax {
 
@@ -76,9 +75,10 @@ class SpikeMatmulWeightsGradient : public poplar::MultiVertex {
   }
 };
 
+using namespace cycles;
+
 template <class W, class Id>
 std::uint64_t workerCycles(const SpikeMatmul<W, Id>& vertex, unsigned worker) {
-  using namespace cycles;
   const Range own = shareOf(vertex.rows, worker, rowsPerUnit<W>(vertex.outputs));
   // Pairs of halves are one word, which needs no merging.
   const unsigned bytes = vertex.outputs % 2 == 0 ? 4 : sizeof(W);
@@ -93,19 +93,16 @@ std::uint64_t workerCycles(const SpikeMatmul<W, Id>& vertex, unsigned worker) {
 
 template <class W, class Id>
 std::uint64_t workerCycles(const SpikeMatmulValuesGradient<W, Id>& vertex, unsigned worker) {
-  using namespace cycles;
   const Range own = shareOf(vertex.rows, worker);
-  return entry(8, true) +
-         Slots{own.last - own.first} * (kMatmulRow + dotListedRows(vertex.capacity, vertex.outputs, sizeof(W)));
+  return entry(8, true) + Slots{own.count()} * (kMatmulRow + dotListedRows(vertex.capacity, vertex.outputs, sizeof(W)));
 }
 
 template <class W, class Id>
 std::uint64_t workerCycles(const SpikeMatmulWeightsGradient<W, Id>& vertex, unsigned worker) {
-  using namespace cycles;
   const Range own = shareOf(vertex.num_inputs, worker);
   Slots slots = entry(8, true) + Slots{vertex.rows} * (kMatmulRow + vertex.capacity * kForeign);
   for (unsigned i = 0; i < vertex.rows * vertex.capacity; ++i) {
-    const bool is_own = static_cast<unsigned>(vertex.ids[i]) - own.first < own.last - own.first;
+    const bool is_own = static_cast<unsigned>(vertex.ids[i]) - own.first < own.count();
     slots += is_own ? addToListedRows(1, vertex.outputs, true) : 0;
   }
   return slots;

@@ -1,9 +1,7 @@
 // The largest or smallest number of each row, and its position.
-#include "arg_reduce_cycles.hpp"
-
 #include "../combine.hpp"
-#include "../fields.hpp"
-#include "../workers.hpp"
+#include "../vertex.hpp"
+#include "cycles.hpp"
 
 namespace snnjax {
 
@@ -55,8 +53,7 @@ class ArgReduce : public poplar::MultiVertex {
 
 template <class Op, class T>
 std::uint64_t workerCycles(const ArgReduce<Op, T>& vertex, unsigned worker) {
-  const Range share = shareOf(vertex.outer * vertex.inner, worker, kPerWord<T>);
-  return cycles::argReduce(share.last - share.first, vertex.rows, sizeof(T));
+  return cycles::argReduce(shareOf(vertex.outer * vertex.inner, worker, kPerWord<T>).count(), vertex.rows, sizeof(T));
 }
 
 #define SNNJAX_ARG_REDUCE(Op)          \

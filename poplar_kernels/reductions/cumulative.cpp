@@ -1,9 +1,7 @@
 // Running sums, products, maxima and minima along rows.
-#include "cumulative_cycles.hpp"
-
 #include "../combine.hpp"
-#include "../fields.hpp"
-#include "../workers.hpp"
+#include "../vertex.hpp"
+#include "cycles.hpp"
 
 namespace snnjax {
 
@@ -34,7 +32,7 @@ class Cumulative : public poplar::MultiVertex {
 template <class Op, class T>
 std::uint64_t workerCycles(const Cumulative<Op, T>& vertex, unsigned worker) {
   const Range own = shareOf(vertex.rows, worker, rowsPerUnit<T>(vertex.length));
-  return cycles::cumulative(own.last - own.first, vertex.length, sizeof(T));
+  return cycles::cumulative(own.count(), vertex.length, sizeof(T));
 }
 
 #define SNNJAX_CUMULATIVE(Op)           \

@@ -1,11 +1,9 @@
 // Reductions of the middle dimension: [outer, rows, inner] -> [outer, inner]. Sums of halves are accumulated as floats.
-#include "reduce_cycles.hpp"
-
 #include <type_traits>
 
 #include "../combine.hpp"
-#include "../fields.hpp"
-#include "../workers.hpp"
+#include "../vertex.hpp"
+#include "cycles.hpp"
 
 namespace snnjax {
 
@@ -99,7 +97,7 @@ class Reduce : public poplar::MultiVertex {
 template <class Op, class T, class Result>
 std::uint64_t workerCycles(const Reduce<Op, T, Result>& vertex, unsigned worker) {
   const Range share = shareOf(vertex.outer * vertex.inner, worker, larger(2, kPerWord<Result>));
-  return cycles::reduce(share.last - share.first, vertex.rows, vertex.inner, kElementOf<T>);
+  return cycles::reduce(share.count(), vertex.rows, vertex.inner, kElementOf<T>);
 }
 
 #define SNNJAX_REDUCE_NUMBER(Op)           \

@@ -1,9 +1,7 @@
 // The sum over rows: of the partial dot products of many tiles, of the gradients of all samples.
-#include "sum_rows_cycles.hpp"
-
-#include "../fields.hpp"
 #include "../numbers.hpp"
-#include "../workers.hpp"
+#include "../vertex.hpp"
+#include "cycles.hpp"
 
 namespace snnjax {
 
@@ -64,7 +62,7 @@ class SumRows : public poplar::MultiVertex {
 
 std::uint64_t workerCycles(const SumRows& vertex, unsigned worker) {
   const Range own = vertex.ownColumns(worker);
-  return cycles::entry(4, false) + cycles::sumRows(vertex.rows, own.last - own.first, vertex.columns % 2 == 0);
+  return cycles::entry(4, false) + cycles::sumRows(vertex.rows, own.count(), vertex.columns % 2 == 0);
 }
 
 }  // namespace snnjax

@@ -18,6 +18,10 @@ void addVertex(Graph& graph, ComputeSet set, const std::string& type, unsigned t
   graph.setTileMapping(vertex, tile);
 }
 
+std::vector<State> recordStates(unsigned rows, const ListPlan& list) {
+  return {{"rows", rows}, {"stride", list.stride}, {"capacity", list.capacity}};
+}
+
 Tensor addBlocks(Graph& graph, const Type& type, const TileRange& range, std::size_t elements,
                  const std::string& name) {
   const Tensor blocks = graph.addVariable(type, {range.count, elements}, name);

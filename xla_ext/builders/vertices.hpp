@@ -37,8 +37,18 @@ struct State {
   std::variant<unsigned, unsigned char, bool, float> value;
 };
 
+// Fields or states, and more of them.
+template <typename Each>
+std::vector<Each> with(std::vector<Each> all, const std::vector<Each>& more) {
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
 void addVertex(Graph& graph, ComputeSet set, const std::string& type, unsigned tile, const std::vector<Field>& fields,
                const std::vector<State>& states);
+
+// Of a vertex that reads so many rows of records.
+std::vector<State> recordStates(unsigned rows, const ListPlan& list);
 
 // What options choose between: floats of 16 or 32 bits, ids of 32 or 16.
 inline Type floatType(bool half) { return half ? poplar::HALF : FLOAT; }

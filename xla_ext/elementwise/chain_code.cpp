@@ -13,7 +13,7 @@
 //     for floats they are moved, 1 main each, and reach them through memory, a store each and one load a pair;
 //   - bytes: load 1 main each; four are merged by 3 main and stored as a word. Alone, 16 and 8 bits take kShortStore;
 //   - bfloat16, which the tile does not have: halves beside zeros, 2 aux a pair, rounded as integers.
-// Functions take what PopLibs estimates (elementwise_chain_cycles.hpp). Assumed, because no source of this project
+// Functions take what PopLibs estimates (elementwise/cycles.hpp). Assumed, because no source of this project
 // gives them: that masks stay in the registers for floats until they are stored or meet integers, what integers take
 // beyond one instruction, and conversions to integers, which saturate.
 #include "elementwise/chain_code.hpp"

@@ -99,7 +99,7 @@ class Estimate {
   }
 
   // The stationary matrix is transposed in place; what travels is transposed before it is sent, in a step of its own,
-  // for which each element goes to the tile that transposes it (poplar_kernels/movement/copy_cycles.hpp).
+  // for which each element goes to the tile that transposes it (poplar_kernels/movement/cycles.hpp).
   double transpositions() {
     double cycles = 0;
     const auto decide = [&](bool transposed, bool stays, std::size_t elements, bool& here, bool& before) {

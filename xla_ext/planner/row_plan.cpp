@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "poplar_kernels/movement/copy_cycles.hpp"
-#include "poplar_kernels/movement/gather_cycles.hpp"
-#include "poplar_kernels/movement/scatter_with_cycles.hpp"
-#include "poplar_kernels/reductions/reduce_cycles.hpp"
+#include "poplar_kernels/movement/cycles.hpp"
+#include "poplar_kernels/reductions/cycles.hpp"
 
 namespace snnjax::planner {
 namespace {

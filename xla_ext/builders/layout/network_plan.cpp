@@ -46,17 +46,15 @@ std::vector<ListPlan> planLists(const NetworkOptions& options) {
   return lists;
 }
 
-// Second states are kept for constants that learn, and wherever they raise the threshold.
-bool keepsSecondStates(const NetworkOptions& options, std::size_t l) {
-  const NeuronOptions& neuron = options.layers[l].neuron;
-  const bool is_output = options.outputs == 0 && l + 1 == options.layers.size();
+}  // namespace
+
+// For constants that learn, and wherever they raise the threshold.
+bool NetworkPlan::keepsSecond(std::size_t layer) const {
+  const NeuronOptions& neuron = options.layers[layer].neuron;
+  const bool is_output = options.outputs == 0 && layer + 1 == options.layers.size();
   return (neuron.raises_threshold && (options.keeps_record || is_output)) ||
          (neuron.keeps_second && options.keeps_record);
 }
-
-}  // namespace
-
-bool NetworkPlan::keepsSecond(std::size_t layer) const { return keepsSecondStates(options, layer); }
 
 NetworkPlan planNetwork(const NetworkOptions& options, unsigned num_tiles, std::size_t bytes_per_tile) {
   checkOptions(options, num_tiles);

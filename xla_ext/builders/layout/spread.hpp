@@ -1,6 +1,8 @@
 // How arrays are spread over tiles: by blocks of columns or of rows.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <vector>
 
 namespace snnjax::builders {
@@ -16,7 +18,10 @@ struct TileRange {
 };
 
 // From tile 0 on, each with the fewest neighbouring columns that are whole units.
-TileRange spreadColumns(unsigned columns, unsigned unit, unsigned num_tiles);
+inline TileRange spreadColumns(unsigned columns, unsigned unit, unsigned num_tiles) {
+  const unsigned each = ceilDivide(ceilDivide(columns, num_tiles), unit) * unit;
+  return {.first = 0, .count = ceilDivide(columns, each), .columns = each};
+}
 
 // A tile that has neighbouring rows.
 struct Home {
@@ -26,6 +31,14 @@ struct Home {
 };
 
 // Rows in even shares over all tiles.
-std::vector<Home> spreadRows(unsigned rows, unsigned num_tiles);
+inline std::vector<Home> spreadRows(unsigned rows, unsigned num_tiles) {
+  const unsigned each = ceilDivide(rows, num_tiles), count = ceilDivide(rows, each);
+  std::vector<Home> homes;
+  for (unsigned home = 0; home < count; ++home) {
+    const unsigned tile = static_cast<unsigned>(std::size_t{home} * num_tiles / count), first = home * each;
+    homes.push_back({tile, first, std::min(each, rows - first)});
+  }
+  return homes;
+}
 
 }  // namespace snnjax::builders

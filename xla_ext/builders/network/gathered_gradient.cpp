@@ -15,79 +15,69 @@ using poplar::program::RepeatWhileTrue;
 
 constexpr unsigned kBits = 32;  // of a word
 
-class GatheredGradient {
+class GatheredGradient : LayerPass {
  public:
-  GatheredGradient(Graph& graph, const NetworkPlan& plan, std::size_t l, bool own)
-      : graph_(graph),
-        plan_(plan),
-        l_(l),
+  GatheredGradient(const LayerPass& of, bool own)
+      : LayerPass(of),
         own_(own),
+        list_(plan.lists[own ? l + 1 : l]),
         rows_(plan.blockRows()),
         words_(wordsOfRows(rows_)),
-        room_(wordsOfRecord(rows_, plan.lists[listNumber()].num_neurons, plan.lists[listNumber()].listed)),
-        level_(graph, plan.num_tiles, 0, name("level")) {}
+        room_(wordsOfRecord(rows_, list_.num_neurons, list_.listed)),
+        level_(graph, plan.num_tiles, 0, setName("level")) {}
 
   // Lists of layers name nobody twice; a user's events may, and are gone through again then.
-  void add(const Tensor& lists, const Tensor& g_current, const Tensor& g_weights, Pass& pass) {
+  void add(const Tensor& g_current, const Tensor& g_weights) {
     Sequence again;
     for (const ComputeSet& set : pass.of_lists) {
       of_lists_.push_back({set});
       if (!repeats()) continue;
-      of_lists_.back().push_back(graph_.addComputeSet(name("again")));
+      of_lists_.back().push_back(graph.addComputeSet(setName("again")));
       again.add(Execute(of_lists_.back().back()));
     }
-    addMasks(lists);
+    addMasks();
     addTurned();
     addRecords();
     addSums(g_current, g_weights);
-    addShared(g_current, g_weights, pass);
+    addShared(g_current, g_weights);
     pass.body.add(sums_);
     if (!repeats()) return;
-    const ComputeSet next = graph_.addComputeSet(name("level"));
-    level_.advance(graph_, next, 0, plan_.num_tiles, 1);
+    const ComputeSet next = graph.addComputeSet(setName("level"));
+    level_.advance(graph, next, 0, plan.num_tiles, 1);
     const RepeatWhileTrue levels(Sequence(), any_, Sequence({Execute(next), again, sums_}));
     pass.body.add(If(any_, Sequence({levels, level_.reset()}), Sequence()));
   }
 
  private:
-  const LayerPlan& layer() const { return plan_.layers[l_]; }
-  // Of the list that names the rows of the weights: what the layer reads, or fires.
-  std::size_t listNumber() const { return own_ ? l_ + 1 : l_; }
-  bool repeats() const { return !NetworkPlan::isMade(listNumber()); }
-  unsigned inputs() const { return plan_.lists[listNumber()].num_neurons; }
-  std::string name(const char* what) const {
-    return "backward/" + std::string(own_ ? "own_" : "") + what + std::to_string(l_);
-  }
-  ComputeSet addSet(const char* what) {
-    const ComputeSet set = graph_.addComputeSet(name(what));
+  bool repeats() const { return !own_ && !NetworkPlan::isMade(l); }
+  unsigned inputs() const { return list_.num_neurons; }
+  std::string setName(const char* what) const { return name(std::string(own_ ? "own_" : "") + what); }
+  ComputeSet addSum(const char* what) {
+    const ComputeSet set = graph.addComputeSet(setName(what));
     sums_.add(Execute(set));
     return set;
   }
   enum Stage : std::size_t { kMasks, kTurned, kRows };  // of Pass::of_lists
   void addOfLists(Stage stage, const std::string& type, unsigned tile, const std::vector<Field>& fields,
                   const std::vector<State>& states) {
-    for (const ComputeSet& set : of_lists_[stage]) addVertex(graph_, set, type, tile, fields, states);
+    for (const ComputeSet& set : of_lists_[stage]) addVertex(graph, set, type, tile, fields, states);
   }
 
   // At the homes, a bit for each input: [words of a row, rows].
-  void addMasks(const Tensor& lists) {
-    const ListPlan& list = plan_.lists[listNumber()];
+  void addMasks() {
+    const Tensor& lists = pass.tensors.lists[own_ ? l + 1 : l].lists;
     const unsigned words = ceilDivide(inputs(), kBits);
-    const Tensor masks = addAtHomes(graph_, UNSIGNED_INT, list.homes, words, name("masks"));
-    more_ = graph_.addVariable(UNSIGNED_INT, {list.homes.size()}, name("more"));
+    const Tensor masks = addAtHomes(graph, UNSIGNED_INT, list_.homes, words, setName("masks"));
+    more_ = graph.addVariable(UNSIGNED_INT, {list_.homes.size()}, setName("more"));
     std::vector<Tensor> rows;
-    for (std::size_t h = 0; h < list.homes.size(); ++h) {
-      const Home& home = list.homes[h];
-      graph_.setTileMapping(more_[h], home.tile);
+    for (std::size_t h = 0; h < list_.homes.size(); ++h) {
+      const Home& home = list_.homes[h];
+      graph.setTileMapping(more_[h], home.tile);
       rows.push_back(rowsOf(masks, home).flatten().reshape({words, home.rows}));
       addOfLists(
           kMasks, templateVertex("snnjax::MaskSpikes", UNSIGNED_SHORT), home.tile,
           {{"list", rowsOf(lists, home)}, {"masks", rows.back()}, {"more", more_[h]}, {"level", level_.at(home.tile)}},
-          {{"rows", home.rows},
-           {"stride", list.stride},
-           {"capacity", list.capacity},
-           {"words", words},
-           {"num_inputs", inputs()}});
+          with(recordStates(home.rows, list_), {{"words", words}, {"num_inputs", inputs()}}));
     }
     masks_ = poplar::concat(rows, 1);
     if (own_) masks_ = ofStepBefore(masks_);
@@ -95,18 +85,18 @@ class GatheredGradient {
 
   // Of rows [batch, block_steps]: before the first step nobody fires.
   Tensor ofStepBefore(const Tensor& masks) {
-    const std::size_t batch = plan_.options.batch, steps = plan_.block_steps;
-    const Tensor none = graph_.addConstant(UNSIGNED_INT, {1, 1, 1}, 0U, name("none"));
-    graph_.setTileMapping(none, 0);
-    const Tensor first = none.broadcast(static_cast<unsigned>(masks.dim(0)), 0).broadcast(plan_.options.batch, 1);
+    const std::size_t batch = plan.options.batch, steps = plan.block_steps;
+    const Tensor none = graph.addConstant(UNSIGNED_INT, {1, 1, 1}, 0U, setName("none"));
+    graph.setTileMapping(none, 0);
+    const Tensor first = none.broadcast(static_cast<unsigned>(masks.dim(0)), 0).broadcast(plan.options.batch, 1);
     const Tensor rows = masks.reshape({masks.dim(0), batch, steps}).slice(0, steps - 1, 2);
     return poplar::concat(first, rows, 2).reshape({masks.dim(0), batch * steps});
   }
 
   void addAny(const std::vector<ComputeSet>& sets, unsigned tile, const Tensor& in, const Tensor& any) {
-    graph_.setTileMapping(any, tile);
+    graph.setTileMapping(any, tile);
     for (const ComputeSet& set : sets) {
-      addVertex(graph_, set, templateVertex("snnjax::AnyWord", any.elementType()), tile, {{"in", in}, {"any", any}},
+      addVertex(graph, set, templateVertex("snnjax::AnyWord", any.elementType()), tile, {{"in", in}, {"any", any}},
                 {{"count", static_cast<unsigned>(in.numElements())}});
     }
   }
@@ -114,13 +104,13 @@ class GatheredGradient {
   // By input, a bit for each row: [inputs, words], in parts of 32 inputs and 32 rows over all tiles.
   void addTurned() {
     const std::size_t blocks = masks_.dim(0), parts = blocks * words_;
-    const Tensor turned = graph_.addVariable(UNSIGNED_INT, {blocks, words_, kBits}, name("turned"));
+    const Tensor turned = graph.addVariable(UNSIGNED_INT, {blocks, words_, kBits}, setName("turned"));
     for (std::size_t part = 0; part < parts; ++part) {
       const std::size_t block = part / words_, word = part % words_;
       const auto tile =
-          static_cast<unsigned>(parts <= plan_.num_tiles ? part * plan_.num_tiles / parts : part % plan_.num_tiles);
+          static_cast<unsigned>(parts <= plan.num_tiles ? part * plan.num_tiles / parts : part % plan.num_tiles);
       const std::size_t first = word * kBits, last = std::min<std::size_t>(rows_, first + kBits);
-      graph_.setTileMapping(turned[block][word], tile);
+      graph.setTileMapping(turned[block][word], tile);
       addOfLists(kTurned, "snnjax::TurnMasks", tile,
                  {{"masks", masks_[block].slice(first, last)}, {"turned", turned[block][word]}},
                  {{"rows", static_cast<unsigned>(last - first)}});
@@ -128,7 +118,7 @@ class GatheredGradient {
     turned_ = turned.dimShuffle({0, 2, 1}).reshape({blocks * kBits, words_}).slice(0, inputs());
     // In the same exchange, what homes say: some of them a tile.
     for (std::size_t first = 0; repeats() && first < more_.dim(0); first += kBits) {
-      const Tensor some = graph_.addVariable(UNSIGNED_INT, {1}, name("more"));
+      const Tensor some = graph.addVariable(UNSIGNED_INT, {1}, setName("more"));
       addAny(of_lists_[kTurned], static_cast<unsigned>(first),
              more_.slice(first, std::min<std::size_t>(more_.dim(0), first + kBits)), some[0]);
       more_of_tiles_.push_back(some);
@@ -139,35 +129,35 @@ class GatheredGradient {
   // readout's neurons and those that it reads are at work then; the tiles from its own on take a few rounds meanwhile.
   void addRecords() {
     constexpr unsigned kRounds = 3;
-    const unsigned apart = plan_.layers.back().isNarrow() ? plan_.layers.back().tiles.first : 0,
-                   few = plan_.num_tiles - apart, shares = ceilDivide(inputs(), kShares),
+    const unsigned apart = plan.layers.back().isNarrow() ? plan.layers.back().tiles.first : 0,
+                   few = plan.num_tiles - apart, shares = ceilDivide(inputs(), kShares),
                    first = shares <= few * kRounds ? apart : 0;
-    std::vector<Home> homes = spreadRows(inputs(), std::min(plan_.num_tiles - first, shares));
+    std::vector<Home> homes = spreadRows(inputs(), std::min(plan.num_tiles - first, shares));
     for (Home& home : homes) home.tile += first;
-    records_ = addAtHomes(graph_, UNSIGNED_INT, homes, 1 + room_, name("rows_of_inputs"));
+    records_ = addAtHomes(graph, UNSIGNED_INT, homes, 1 + room_, setName("rows_of_inputs"));
     for (const Home& home : homes) {
       addOfLists(kRows, "snnjax::ListRows", home.tile,
                  {{"turned", rowsOf(turned_, home)}, {"records", rowsOf(records_, home)}},
                  {{"inputs", home.rows}, {"words", words_}, {"room", room_}});
     }
     if (!repeats()) return;
-    any_ = graph_.addVariable(poplar::BOOL, {}, name("any"));
-    addAny(of_lists_[kRows], plan_.num_tiles - 1, poplar::concat(more_of_tiles_), any_);
+    any_ = graph.addVariable(poplar::BOOL, {}, setName("any"));
+    addAny(of_lists_[kRows], plan.num_tiles - 1, poplar::concat(more_of_tiles_), any_);
   }
 
   // Each tile sums for its part of the inputs.
   void addSums(const Tensor& g_current, const Tensor& g_weights) {
-    const ComputeSet set = addSet("weights");
-    const std::size_t columns = layer().tiles.columns;
+    const ComputeSet set = addSum("weights");
+    const std::size_t columns = layer.tiles.columns;
     any_shared_ = addOfTiles(1, "any_shared");  // 0 from the start, and after it was read
-    graph_.setInitialValue(any_shared_, 0U);
+    graph.setInitialValue(any_shared_, 0U);
     shared_ = addOfTiles(kShares * (1 + kSharedInputs), "shared");
     shared_bits_ = addOfTiles(std::size_t{words_} * kSharedOfTile, "shared_bits");
-    forEachTile(plan_, l_, [&](const LayerTile& at) {
+    forEachTile(*this, [&](const LayerTile& at) {
       const Part part = ownPart(at);
-      if (part.first == part.last) return graph_.setInitialValue(shared_[at.block][at.group], 0U);
+      if (part.first == part.last) return graph.setInitialValue(shared_[at.block][at.group], 0U);
       const std::size_t first = part.first / columns, last = part.last / columns;
-      addVertex(graph_, set, "snnjax::GatherGradient", at.tile(),
+      addVertex(graph, set, "snnjax::GatherGradient", at.tile(),
                 {{"records", records_.slice(first, last)},
                  {"g_current", g_current[at.block]},
                  {"g_weights", g_weights[at.block].slice(part.first, part.last)},
@@ -181,48 +171,49 @@ class GatheredGradient {
                  {"rows", rows_},
                  {"neurons", static_cast<unsigned>(columns)},
                  {"longest", longest()},
-                 {"always_adds", plan_.num_blocks > 1}});
+                 {"always_adds", plan.num_blocks > 1}});
     });
   }
 
   // Where the gradient lies, without the row that no input has.
   Part ownPart(const LayerTile& at) const {
-    const std::size_t columns = layer().tiles.columns, end = inputs() * columns;
-    const Part part = partOf(layer(), end + columns, at.group);
+    const std::size_t columns = layer.tiles.columns, end = inputs() * columns;
+    const Part part = partOf(layer, end + columns, at.group);
     return {std::min(part.first, end), std::min(part.last, end)};
   }
   // A quarter of what a worker has to add up if all inputs are alike.
   unsigned longest() const {
-    const std::size_t workers = std::size_t{kShares} * layer().sample_groups.size();
-    return static_cast<unsigned>(std::size_t{rows_} * plan_.lists[listNumber()].listed / (4 * workers));
+    const std::size_t workers = std::size_t{kShares} * layer.sample_groups.size();
+    return static_cast<unsigned>(std::size_t{rows_} * list_.listed / (4 * workers));
   }
   // [blocks, groups, elements], on their tiles.
   Tensor addOfTiles(std::size_t elements, const char* what) {
-    const std::size_t groups = layer().sample_groups.size();
-    const Tensor all = graph_.addVariable(UNSIGNED_INT, {layer().tiles.count, groups, elements}, name(what));
-    forEachTile(plan_, l_, [&](const LayerTile& at) { graph_.setTileMapping(all[at.block][at.group], at.tile()); });
+    const std::size_t groups = layer.sample_groups.size();
+    const Tensor all = graph.addVariable(UNSIGNED_INT, {layer.tiles.count, groups, elements}, setName(what));
+    forEachTile(*this, [&](const LayerTile& at) { graph.setTileMapping(all[at.block][at.group], at.tile()); });
     return all;
   }
 
   // If there are any: all blocks share the same inputs. Each tile sums over the rows of its own samples. Whether there
   // are is found beside a readout's sums, which are ready by now if all steps run at once.
-  void addShared(const Tensor& g_current, const Tensor& g_weights, Pass& pass) {
-    const Tensor any = graph_.addVariable(poplar::BOOL, {}, name("any_shared"));
-    if (pass.of_readout && plan_.num_blocks == 1) {
+  void addShared(const Tensor& g_current, const Tensor& g_weights) {
+    const Tensor any = graph.addVariable(poplar::BOOL, {}, setName("any_shared"));
+    if (pass.of_readout && plan.num_blocks == 1) {
       sums_.add(Execute(*pass.of_readout));
-      addAny({*std::exchange(pass.of_readout, {})}, plan_.num_tiles - 1, any_shared_[0].flatten(), any);
+      addAny({*std::exchange(pass.of_readout, {})}, plan.num_tiles - 1, any_shared_[0].flatten(), any);
     } else {
-      addAny({addSet("shared/any")}, layer().tileOf(0, 0), any_shared_[0].flatten(), any);
+      addAny({addSum("shared/any")}, layer.tileOf(0, 0), any_shared_[0].flatten(), any);
     }
-    const ComputeSet sums = graph_.addComputeSet(name("shared/sums")), adds = graph_.addComputeSet(name("shared/adds"));
-    const std::size_t columns = layer().tiles.columns, groups = layer().sample_groups.size(),
+    const ComputeSet sums = graph.addComputeSet(setName("shared/sums")),
+                     adds = graph.addComputeSet(setName("shared/adds"));
+    const std::size_t columns = layer.tiles.columns, groups = layer.sample_groups.size(),
                       each = kSharedOfTile * columns;
-    const Tensor partial = graph_.addVariable(FLOAT, {layer().tiles.count, groups, groups * each}, name("shared/sums"));
-    forEachTile(plan_, l_, [&](const LayerTile& at) {
-      graph_.setTileMapping(partial[at.block][at.group], at.tile());
-      const unsigned first = layer().sample_groups[at.group].first * plan_.block_steps, word = first / kBits,
+    const Tensor partial = graph.addVariable(FLOAT, {layer.tiles.count, groups, groups * each}, setName("shared/sums"));
+    forEachTile(*this, [&](const LayerTile& at) {
+      graph.setTileMapping(partial[at.block][at.group], at.tile());
+      const unsigned first = layer.sample_groups[at.group].first * plan.block_steps, word = first / kBits,
                      last = ceilDivide(first + at.rows(), kBits);
-      addVertex(graph_, sums, "snnjax::SumShared", at.tile(),
+      addVertex(graph, sums, "snnjax::SumShared", at.tile(),
                 {{"shared", shared_[at.block]},
                  {"shared_bits", shared_bits_[at.block].slice(word * kSharedOfTile, last * kSharedOfTile, 1)},
                  {"g_current", at.ownRows(g_current)},
@@ -234,7 +225,7 @@ class GatheredGradient {
                  {"neurons", static_cast<unsigned>(columns)}});
       const Part part = ownPart(at);
       if (part.first == part.last) return;
-      addVertex(graph_, adds, "snnjax::AddShared", at.tile(),
+      addVertex(graph, adds, "snnjax::AddShared", at.tile(),
                 {{"shared", shared_[at.block][at.group]},
                  {"sums", partial[at.block].slice(at.group * each, (at.group + 1) * each, 1)},
                  {"g_weights", g_weights[at.block].slice(part.first, part.last)},
@@ -244,10 +235,8 @@ class GatheredGradient {
     sums_.add(If(any, Sequence({Execute(sums), Execute(adds)}), Sequence()));
   }
 
-  Graph& graph_;
-  const NetworkPlan& plan_;
-  std::size_t l_;
   bool own_;                      // the weights of own spikes of the step before
+  const ListPlan& list_;          // that names the rows of the weights: what the layer reads, or fires
   unsigned rows_, words_, room_;  // rows of a block of all samples, words of bits for them, words of a record
   Counter level_;
   Tensor masks_, turned_, records_, more_, any_;
@@ -259,13 +248,12 @@ class GatheredGradient {
 
 }  // namespace
 
-void addGatheredGradient(Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t l, bool own,
-                         const Tensor& g_current, const Tensor& g_weights, Pass& pass) {
-  const std::string name = "backward/" + std::string(own ? "own_" : "") + "weights" + std::to_string(l);
-  const Tensor sums = spreadOverGroups(graph, plan.layers[l], g_weights, name + "/sums");
-  if (plan.num_blocks > 1) pass.zeros.push_back(sums);
-  GatheredGradient(graph, plan, l, own).add(tensors.lists[own ? l + 1 : l].lists, g_current, sums, pass);
-  if (sums != g_weights) pass.after.add(Copy(sums, g_weights));
+void addGatheredGradient(const LayerPass& of, bool own, const Tensor& g_current, const Tensor& g_weights) {
+  const std::string name = of.name(own ? "own_weights" : "weights");
+  const Tensor sums = spreadOverGroups(of.graph, of.layer, g_weights, name + "/sums");
+  if (of.plan.num_blocks > 1) of.pass.zeros.push_back(sums);
+  GatheredGradient(of, own).add(g_current, sums);
+  if (sums != g_weights) of.pass.after.add(Copy(sums, g_weights));
 }
 
 }  // namespace snnjax::builders

@@ -20,8 +20,7 @@ std::vector<Tensor> addCopies(Graph& graph, const NetworkPlan& plan, const Layer
 }
 
 // [tiles, elements of all groups], each group's on its own tiles.
-template <typename Size>
-Tensor addOfGroups(Graph& graph, const Type& type, const LayerPlan& layer, const std::string& name, Size&& size) {
+Tensor addOfGroups(Graph& graph, const Type& type, const LayerPlan& layer, const std::string& name, auto&& size) {
   std::vector<Tensor> groups;
   for (std::size_t g = 0; g < layer.sample_groups.size(); ++g) {
     groups.push_back(addGroup(graph, type, layer, g, size(layer.sample_groups[g]), name));
@@ -104,12 +103,6 @@ Tensor inBlocks(const NetworkPlan& plan, const ListPlan& list, const Tensor& his
   return rows.reshape({blocks, batch, steps, width}).dimShuffle({0, 2, 1, 3}).reshape({blocks * steps, batch, width});
 }
 
-// Row `row` of states [tiles, rows * batch * columns], if there are any.
-Tensor rowOf(const NetworkPlan& plan, std::size_t layer, const Tensor& states, unsigned row) {
-  const std::size_t elements = std::size_t{plan.options.batch} * plan.layers[layer].tiles.columns;
-  return !states.valid() ? states : states.slice(row * elements, (row + 1) * elements, 1);
-}
-
 }  // namespace
 
 Type weightsType(const NetworkPlan& plan) { return floatType(plan.options.half_weights); }
@@ -131,6 +124,19 @@ Tensor addHistory(Graph& graph, const Type& type, const NetworkPlan& plan, const
 
 Tensor inTime(const NetworkPlan& plan, const ListPlan& list, const Tensor& history, std::size_t width) {
   return inBlocks(plan, list, history, width).slice(0, plan.options.num_steps);
+}
+
+Program runOnHistories(Graph& graph, ComputeSet set, const NetworkPlan& plan, const ListPlan& list,
+                       const std::string& vertex, const std::vector<Field>& histories, const std::vector<State>& more) {
+  const std::size_t rows = std::size_t{plan.blockRows()} * plan.num_blocks;
+  for (const Home& home : list.homes) {
+    std::vector<Field> fields;
+    for (const auto& [field, all] : histories) {
+      if (all.valid()) fields.push_back({field, historyOf(plan, all.numElements() / rows, all, home)});
+    }
+    addVertex(graph, set, vertex, home.tile, fields, with(recordStates(plan.num_blocks * home.rows, list), more));
+  }
+  return Execute(set);
 }
 
 Tensor addOfSamples(Graph& graph, const NetworkPlan& plan, std::size_t l, std::size_t rows, std::size_t each,
@@ -156,12 +162,9 @@ Tensor addGroup(Graph& graph, const Type& type, const LayerPlan& layer, std::siz
   return blocks;
 }
 
-Tensor membraneRow(const NetworkPlan& plan, std::size_t layer, const LayerTensors& tensors, unsigned row) {
-  return rowOf(plan, layer, tensors.membranes, row);
-}
-
-Tensor secondRow(const NetworkPlan& plan, std::size_t layer, const LayerTensors& tensors, unsigned row) {
-  return rowOf(plan, layer, tensors.second_states, row);
+Tensor rowOf(const NetworkPlan& plan, std::size_t layer, const Tensor& states, unsigned row) {
+  const std::size_t elements = std::size_t{plan.options.batch} * plan.layers[layer].tiles.columns;
+  return !states.valid() ? states : states.slice(row * elements, (row + 1) * elements, 1);
 }
 
 Tensor secondConstant(const LayerPlan& layer, const LayerTensors& tensors, GlifConstant constant, std::size_t group) {

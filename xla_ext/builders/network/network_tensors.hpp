@@ -74,6 +74,11 @@ Tensor addHistory(Graph& graph, const Type& type, const NetworkPlan& plan, const
 // The same, seen as [num_steps, batch, width].
 Tensor inTime(const NetworkPlan& plan, const ListPlan& list, const Tensor& history, std::size_t width);
 
+// A vertex at each home of a list, whose fields are histories, with states of its records and more.
+Program runOnHistories(Graph& graph, ComputeSet set, const NetworkPlan& plan, const ListPlan& list,
+                       const std::string& vertex, const std::vector<Field>& histories,
+                       const std::vector<State>& more = {});
+
 // `rows` times `each` numbers for each sample of the batch, on the tiles of a layer that work for it: float [tiles,
 // rows, batch * each].
 Tensor addOfSamples(Graph& graph, const NetworkPlan& plan, std::size_t layer, std::size_t rows, std::size_t each,
@@ -84,9 +89,8 @@ Tensor addStates(Graph& graph, const NetworkPlan& plan, std::size_t layer, std::
 Tensor addGroup(Graph& graph, const Type& type, const LayerPlan& layer, std::size_t group, std::size_t elements,
                 const std::string& name);
 
-// Row `row` of the membranes of a layer, or of its second states: float [tiles, batch * columns].
-Tensor membraneRow(const NetworkPlan& plan, std::size_t layer, const LayerTensors& tensors, unsigned row);
-Tensor secondRow(const NetworkPlan& plan, std::size_t layer, const LayerTensors& tensors, unsigned row);
+// Row `row` of states [tiles, rows * batch * columns] of a layer, if there are any: [tiles, batch * columns].
+Tensor rowOf(const NetworkPlan& plan, std::size_t layer, const Tensor& states, unsigned row);
 
 // A row of LayerTensors::second: float [tiles, columns].
 Tensor secondConstant(const LayerPlan& layer, const LayerTensors& tensors, GlifConstant constant, std::size_t group);

@@ -4,83 +4,76 @@
 
 namespace snnjax::builders {
 
-std::vector<Field> leakyFields(const LayerTile& at, const NetworkTensors& tensors, const Counter& block,
-                               const Tensor& current) {
-  const LayerTensors& own = tensors.layers[at.l];
+std::vector<Field> leakyFields(const LayerTile& at, const Tensor& current) {
+  const LayerTensors& own = at.of.tensors;
   return {{"current", at.ownRows(current)},          {"bias", at.ofGroup(own.bias)},
           {"decay", at.ofGroup(own.decay)},          {"gain", at.ofGroup(own.gain)},
-          {"lengths", at.ownRows(own.lengths)},      {"block", block.at(at.tile())},
+          {"lengths", at.ownRows(own.lengths)},      {"block", at.of.pass.block.at(at.tile())},
           {"membranes", at.ownStates(own.membranes)}};
 }
 
 std::vector<State> leakyStates(const LayerTile& at) {
-  return {{"num_steps", at.plan.block_steps}, {"batch", at.samples()}, {"neurons", at.layer().tiles.columns}};
+  return {{"num_steps", at.of.plan.block_steps}, {"batch", at.samples()}, {"neurons", at.layer().tiles.columns}};
 }
 
-std::vector<Field> neuronFields(const LayerTile& at, const NetworkTensors& tensors, const Counter& block,
-                                const Tensor& current, const Offered& offered) {
-  const LayerTensors& own = tensors.layers[at.l];
-  std::vector<Field> fields = leakyFields(at, tensors, block, current);
-  fields.insert(fields.end(), {{"threshold", at.ofGroup(own.threshold)},
-                               {"second_threshold", at.ofGroup(own.second_threshold)},
-                               {"offered", at.ownRows(offered.rows)},
-                               {"marks", at.ownRows(offered.marks)},
-                               {"counts", at.ownStates(own.counts)},
-                               {"second", at.ofGroup(own.second)},
-                               {"w", at.ownStates(own.second_states)}});
-  return fields;
+std::vector<Field> neuronFields(const LayerTile& at, const Tensor& current, const Offered& offered) {
+  const LayerTensors& own = at.of.tensors;
+  return with(leakyFields(at, current), {{"threshold", at.ofGroup(own.threshold)},
+                                         {"second_threshold", at.ofGroup(own.second_threshold)},
+                                         {"offered", at.ownRows(offered.rows)},
+                                         {"marks", at.ownRows(offered.marks)},
+                                         {"counts", at.ownStates(own.counts)},
+                                         {"second", at.ofGroup(own.second)},
+                                         {"w", at.ownStates(own.second_states)}});
 }
 
 std::vector<State> neuronStates(const LayerTile& at) {
   const NeuronOptions& neuron = at.layer().neuron;
-  std::vector<State> states = leakyStates(at);
-  states.insert(states.end(), {{"offered_stride", offeredStride(at.layer().tiles.columns)},
-                               {"reset", static_cast<unsigned char>(neuron.reset)},
-                               {"keep_history", at.plan.keepsMembranes(at.l)}});
+  const std::vector<State> states = with(leakyStates(at), {{"offered_stride", offeredStride(at.layer().tiles.columns)},
+                                                           {"reset", static_cast<unsigned char>(neuron.reset)},
+                                                           {"keep_history", at.of.plan.keepsMembranes(at.of.l)}});
   if (!neuron.second_state) return states;
-  states.insert(states.end(), {{"keep_second", at.plan.keepsSecond(at.l)}, {"raises", neuron.raises_threshold}});
-  return states;
+  return with(states, {{"keep_second", at.of.plan.keepsSecond(at.of.l)}, {"raises", neuron.raises_threshold}});
 }
 
-std::vector<Field> leakyGradientFields(const LayerTile& at, const NetworkTensors& network,
-                                       const NetworkCotangents& cotangents, const Counter& block,
-                                       const Tensor& g_current) {
-  const LayerTensors& tensors = network.layers[at.l];
-  const LayerCotangents& own = cotangents.layers[at.l];
-  return {{"decay", at.ofGroup(tensors.decay)}, {"gain", at.ofGroup(tensors.gain)},
-          {"block", block.at(at.tile())},       {"lengths", at.ownRows(tensors.lengths)},
-          {"g_v", at.ownStates(own.g_v)},       {"g_current", at.ownRows(g_current)},
-          {"g_bias", at.ownStates(own.g_bias)}, {"g_decay", at.ownStates(own.g_decay)},
+std::vector<Field> leakyGradientFields(const LayerTile& at, const Tensor& g_current) {
+  const LayerTensors& tensors = at.of.tensors;
+  const LayerCotangents& own = at.of.cotangents();
+  return {{"decay", at.ofGroup(tensors.decay)},
+          {"gain", at.ofGroup(tensors.gain)},
+          {"block", at.of.pass.block.at(at.tile())},
+          {"lengths", at.ownRows(tensors.lengths)},
+          {"g_v", at.ownStates(own.g_v)},
+          {"g_current", at.ownRows(g_current)},
+          {"g_bias", at.ownStates(own.g_bias)},
+          {"g_decay", at.ownStates(own.g_decay)},
           {"g_gain", at.ownStates(own.g_gain)}};
 }
 
-std::vector<Field> gradientFields(const LayerTile& at, const NetworkTensors& network,
-                                  const NetworkCotangents& cotangents, const Counter& block, const Tensor& g_current) {
-  const LayerTensors& tensors = network.layers[at.l];
-  const LayerCotangents& own = cotangents.layers[at.l];
+std::vector<Field> gradientFields(const LayerTile& at, const Tensor& g_current) {
+  const LayerTensors& tensors = at.of.tensors;
+  const LayerCotangents& own = at.of.cotangents();
   const bool reads_second = at.layer().learns_constants || at.layer().neuron.raises_threshold;
   const Tensor w = at.ownStates(tensors.second_states);
-  std::vector<Field> fields = leakyGradientFields(at, network, cotangents, block, g_current);
-  fields.insert(fields.end(), {{"g_counts", at.ownStates(own.g_counts)},
-                               {"threshold", at.ofGroup(tensors.threshold)},
-                               {"second_threshold", at.ofGroup(tensors.second_threshold)},
-                               {"membranes", at.ownStates(tensors.membranes)},
-                               {"g_last", at.ownStates(own.g_last)},
-                               {"g_threshold", at.ownStates(own.g_threshold)},
-                               {"second", at.ofGroup(tensors.second)},
-                               {"w", reads_second || !w.valid() ? w : w.slice(0, 0)},
-                               {"g_w", at.ownStates(own.g_w)},
-                               {"g_last_w", at.ownStates(own.g_last_w)},
-                               {"g_second", at.ownStates(own.g_second)}});
-  return fields;
+  return with(leakyGradientFields(at, g_current), {{"g_counts", at.ownStates(own.g_counts)},
+                                                   {"threshold", at.ofGroup(tensors.threshold)},
+                                                   {"second_threshold", at.ofGroup(tensors.second_threshold)},
+                                                   {"membranes", at.ownStates(tensors.membranes)},
+                                                   {"g_last", at.ownStates(own.g_last)},
+                                                   {"g_threshold", at.ownStates(own.g_threshold)},
+                                                   {"second", at.ofGroup(tensors.second)},
+                                                   {"w", reads_second || !w.valid() ? w : w.slice(0, 0)},
+                                                   {"g_w", at.ownStates(own.g_w)},
+                                                   {"g_last_w", at.ownStates(own.g_last_w)},
+                                                   {"g_second", at.ownStates(own.g_second)}});
 }
 
-ThresholdSums thresholdSums(Graph& graph, const NetworkPlan& plan, std::size_t l, const LayerCotangents& own,
-                            bool with_coupling) {
+ThresholdSums thresholdSums(const LayerPass& of, bool with_coupling) {
+  const LayerCotangents& own = of.cotangents();
   const auto or_unused = [&](const Tensor& sums) {
-    return sums.valid() ? sums : addStates(graph, plan, l, 1, "layer" + std::to_string(l) + "/unused");
+    return sums.valid() ? sums : addStates(of.graph, of.plan, of.l, 1, "layer" + std::to_string(of.l) + "/unused");
   };
-  const std::size_t row = std::size_t{plan.options.batch} * plan.layers[l].tiles.columns,
+  const std::size_t row = std::size_t{of.plan.options.batch} * of.layer.tiles.columns,
                     first = (ThresholdCoupling - WDecay) * row;
   ThresholdSums sums = {or_unused(own.g_threshold), {}};
   if (with_coupling)
@@ -97,27 +90,18 @@ std::vector<State> surrogateStates(const NeuronOptions& neuron) {
 
 std::vector<State> gradientStates(const LayerTile& at) {
   const NeuronOptions& neuron = at.layer().neuron;
-  std::vector<State> states = leakyStates(at);
-  const std::vector<State> switches = surrogateStates(neuron);
-  states.insert(states.end(), switches.begin(), switches.end());
+  const std::vector<State> states = with(leakyStates(at), surrogateStates(neuron));
   const bool learns = at.layer().learns_constants;
-  if (neuron.second_state) {
-    states.push_back({"raises", learns || neuron.raises_threshold});
-  } else if (!learns && !at.layer().recurrent) {
-    states.push_back({"starts", startsAlone(at.plan, at.l)});
-  }
-  return states;
+  if (neuron.second_state) return with(states, {{"raises", learns || neuron.raises_threshold}});
+  return learns || at.layer().recurrent ? states : with(states, {{"starts", startsAlone(at.of)}});
 }
 
 std::vector<State> leakyGradientStates(const LayerTile& at) {
-  std::vector<State> states = leakyStates(at);
-  states.push_back({"starts", startsAlone(at.plan, at.l)});
-  return states;
+  return with(leakyStates(at), {{"starts", startsAlone(at.of)}});
 }
 
-bool startsAlone(const NetworkPlan& plan, std::size_t l) {
-  const LayerPlan& layer = plan.layers[l];
-  return plan.num_blocks == 1 && !layer.learns_constants && !layer.recurrent && !layer.neuron.second_state;
+bool startsAlone(const LayerPass& of) {
+  return of.plan.num_blocks == 1 && !of.layer.learns_constants && !of.layer.recurrent && !of.layer.neuron.second_state;
 }
 
 }  // namespace snnjax::builders

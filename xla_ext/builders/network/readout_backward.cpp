@@ -9,8 +9,8 @@ namespace {
 
 // Calls add(first, last, tile) for the pieces of a part of the readout's weights, of `elements` elements that read a
 // block of neurons: the tiles of the block's groups share the gradients of all parts.
-template <typename Add>
-void forEachPiece(const LayerPlan& below, unsigned parts, unsigned block, unsigned part, unsigned elements, Add&& add) {
+void forEachPiece(const LayerPlan& below, unsigned parts, unsigned block, unsigned part, unsigned elements,
+                  auto&& add) {
   const auto groups = static_cast<unsigned>(below.sample_groups.size());
   const unsigned pieces = std::max(1U, groups / parts), each = ceilDivide(ceilDivide(elements, pieces), 2) * 2;
   for (unsigned first = 0, k = part * pieces; first < elements; first += each, ++k) {
@@ -18,54 +18,46 @@ void forEachPiece(const LayerPlan& below, unsigned parts, unsigned block, unsign
   }
 }
 
-class ReadoutBackward {
+class ReadoutBackward : LayerPass {
  public:
-  ReadoutBackward(Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, Pass& pass)
-      : graph_(graph), plan_(plan), tensors_(tensors), pass_(pass) {}
+  explicit ReadoutBackward(Pass& of) : LayerPass{of, of.plan.layers.size() - 1} {}
 
   // Of the last list, for the tiles that fired it: unsigned [blocks, words, batch * block_steps].
   Tensor addMasks() {
-    const ListPlan& list = plan_.lists.back();
-    const unsigned blocks = below().tiles.count, columns = below().tiles.columns, words = markWords(columns);
-    const Tensor masks = addAtHomes(graph_, UNSIGNED_INT, list.homes, std::size_t{blocks} * words, name("masks"));
-    const ComputeSet set = pass_.of_lists.front();
+    const ListPlan& list = plan.lists.back();
+    const unsigned blocks = below().tiles.count, width = below().tiles.columns, words = markWords(width);
+    const Tensor masks = addAtHomes(graph, UNSIGNED_INT, list.homes, std::size_t{blocks} * words, name("masks"));
+    const ComputeSet set = pass.of_lists.front();
     std::vector<Tensor> rows;
     for (const Home& home : list.homes) {
       const Tensor own = rowsOf(masks, home);
-      addVertex(graph_, set, "snnjax::MaskLists", home.tile,
-                {{"list", rowsOf(tensors_.lists.back().lists, home)}, {"masks", own}},
-                {{"rows", home.rows},
-                 {"stride", list.stride},
-                 {"capacity", list.capacity},
-                 {"columns", columns},
-                 {"blocks", blocks},
-                 {"num_neurons", list.num_neurons}});
+      addVertex(graph, set, "snnjax::MaskLists", home.tile,
+                {{"list", rowsOf(pass.tensors.lists.back().lists, home)}, {"masks", own}},
+                with(recordStates(home.rows, list),
+                     {{"columns", width}, {"blocks", blocks}, {"num_neurons", list.num_neurons}}));
       rows.push_back(own.flatten().reshape({blocks, words, home.rows}));
     }
     return poplar::concat(rows, 2);
   }
 
-  Tensor add(const Tensor& g_current, const Tensor& g_weights) {
+  Tensor add(const Tensor& g_current) {
     const Tensor masks = addMasks();
-    const Tensor g_spikes = addRowsOf(graph_, plan_, last(), below().tiles.columns, name("g_spikes"));
+    const Tensor g_spikes = below_.addRows(below().tiles.columns, name("g_spikes"));
     const std::size_t elements = std::size_t{kShares} * parts() * below().tiles.columns * columns();
     for (std::size_t g = 0; g < below().sample_groups.size(); ++g) {
-      of_groups_.push_back(addGroup(graph_, FLOAT, below(), g, elements, name("weights") + "/of_group"));
+      of_groups_.push_back(addGroup(graph, FLOAT, below(), g, elements, name("weights") + "/of_group"));
     }
-    if (plan_.num_blocks > 1) pass_.zeros.insert(pass_.zeros.end(), of_groups_.begin(), of_groups_.end());
-    const ComputeSet set = pass_.addSet(graph_, "weights" + std::to_string(plan_.layers.size() - 1));
-    forEachTile(plan_, last(), [&](const LayerTile& at) { addProducts(set, at, masks, g_current, g_spikes); });
-    addSums(g_weights);
+    if (plan.num_blocks > 1) pass.zeros.insert(pass.zeros.end(), of_groups_.begin(), of_groups_.end());
+    const ComputeSet set = addSet("weights");
+    forEachTile(below_, [&](const LayerTile& at) { addProducts(set, at, masks, g_current, g_spikes); });
+    addSums();
     return g_spikes;
   }
 
  private:
-  // Of the neurons that the readout reads.
-  std::size_t last() const { return plan_.layers.size() - 2; }
-  const LayerPlan& below() const { return plan_.layers[last()]; }
-  const LayerPlan& readout() const { return plan_.layers.back(); }
-  unsigned parts() const { return readout().tiles.count; }
-  unsigned columns() const { return readout().tiles.columns; }
+  const LayerPlan& below() const { return below_.layer; }
+  unsigned parts() const { return layer.tiles.count; }
+  unsigned columns() const { return layer.tiles.columns; }
   // Neurons of a block that are not to spare.
   unsigned readable(unsigned block) const {
     const unsigned each = below().tiles.columns;
@@ -76,9 +68,6 @@ class ReadoutBackward {
     const std::size_t first = std::size_t{block} * below().tiles.columns;
     return matrix.slice(first * columns(), (first + readable(block)) * columns(), 1);
   }
-  std::string name(const char* what) const {
-    return "backward/" + std::string(what) + std::to_string(plan_.layers.size() - 1);
-  }
   // What the workers of a group's tile have summed up for a block: [workers, parts, readable * columns].
   Tensor ofGroup(std::size_t group, unsigned block) const {
     const std::size_t each = std::size_t{readable(block)} * columns();
@@ -88,10 +77,10 @@ class ReadoutBackward {
   void addProducts(ComputeSet set, const LayerTile& at, const Tensor& masks, const Tensor& g_current,
                    const Tensor& g_spikes) {
     const SampleGroup& own = below().sample_groups[at.group];
-    const unsigned first = own.first * plan_.block_steps, behind = first + at.rows();
-    addVertex(graph_, set, templateVertex("snnjax::ReadoutGradient", weightsType(plan_)), at.tile(),
+    const unsigned first = own.first * plan.block_steps, behind = first + at.rows();
+    addVertex(graph, set, templateVertex("snnjax::ReadoutGradient", weightsType(plan)), at.tile(),
               {{"masks", masks[at.block].slice(first, behind, 1)},
-               {"weights", rowsOfBlock(tensors_.layers.back().weights, at.block)},
+               {"weights", rowsOfBlock(tensors.weights, at.block)},
                {"g_current", g_current.slice(first * columns(), behind * columns(), 1)},
                {"g_spikes", at.ownRows(g_spikes)},
                {"g_weights", ofGroup(at.group, at.block)}},
@@ -100,22 +89,22 @@ class ReadoutBackward {
                {"readable", readable(at.block)},
                {"parts", parts()},
                {"columns", columns()},
-               {"starts", plan_.num_blocks == 1}});
+               {"starts", plan.num_blocks == 1}});
   }
 
   // Over workers and groups.
-  void addSums(const Tensor& g_weights) {
+  void addSums() {
     const auto groups = static_cast<unsigned>(of_groups_.size());
-    const ComputeSet set = graph_.addComputeSet(name("weights") + "/sum_of_groups");
-    pass_.of_readout = set;
+    const ComputeSet set = graph.addComputeSet(name("weights") + "/sum_of_groups");
+    pass.of_readout = set;
     for (unsigned p = 0; p < below().tiles.count; ++p) {
       for (unsigned part = 0; part < parts(); ++part) {
         std::vector<Tensor> in;
         for (unsigned g = 0; g < groups; ++g) in.push_back(ofGroup(g, p).slice(part, part + 1, 1).squeeze({1}));
-        const Tensor rows = poplar::concat(in), sum = rowsOfBlock(g_weights, p)[part];
+        const Tensor rows = poplar::concat(in), sum = rowsOfBlock(cotangents().g_weights, p)[part];
         forEachPiece(below(), parts(), p, part, readable(p) * columns(),
                      [&](unsigned first, unsigned last, unsigned tile) {
-                       addVertex(graph_, set, "snnjax::SumRows", tile,
+                       addVertex(graph, set, "snnjax::SumRows", tile,
                                  {{"in", rows.slice(first, last, 1)}, {"out", sum.slice(first, last)}},
                                  {{"rows", kShares * groups}, {"columns", last - first}});
                      });
@@ -123,19 +112,13 @@ class ReadoutBackward {
     }
   }
 
-  Graph& graph_;
-  const NetworkPlan& plan_;
-  const NetworkTensors& tensors_;
-  Pass& pass_;
-  std::vector<Tensor> of_groups_;  // [blocks, workers * parts * columns of a block * columns]
+  const LayerPass below_ = {pass, l - 1};  // the neurons that the readout reads
+  std::vector<Tensor> of_groups_;          // [blocks, workers * parts * columns of a block * columns]
 };
 
 }  // namespace
 
-Tensor addReadoutBackward(Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,
-                          const NetworkCotangents& cotangents, const Tensor& g_current, Pass& pass) {
-  return ReadoutBackward(graph, plan, tensors, pass).add(g_current, cotangents.layers.back().g_weights);
-}
+Tensor addReadoutBackward(Pass& pass, const Tensor& g_current) { return ReadoutBackward(pass).add(g_current); }
 
 Tensor addReadoutGradient(Graph& graph, const NetworkPlan& plan, const std::string& name) {
   const LayerPlan &readout = plan.layers.back(), &below = plan.layers[plan.layers.size() - 2];

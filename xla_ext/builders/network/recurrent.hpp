@@ -6,27 +6,21 @@
 namespace snnjax::builders {
 
 // The steps of neurons with `current`, rows of a block; `offered` is filled, but for the marks behind membranes.
-void addRecurrentForward(Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t layer,
-                         const Tensor& current, const Offered& offered, Pass& pass);
+void addRecurrentForward(const LayerPass& of, const Tensor& current, const Offered& offered);
 
 // Backward: from the gradients of own spikes to those of the currents, both rows of a block, and of the weights.
-void addRecurrentBackward(Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,
-                          const NetworkCotangents& cotangents, std::size_t layer, const Tensor& g_spikes,
-                          const Tensor& g_current, Pass& pass);
+void addRecurrentBackward(const LayerPass& of, const Tensor& g_spikes, const Tensor& g_current);
 
 // The spikes that a state carries. Before the forward pass: what those before the first step add to the current in that
 // step; they are the last ones of sequences without steps. After it: those of the last step.
-Sequence addFirstSpikes(Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t layer);
-Sequence addLastSpikes(Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t layer);
+Sequence addFirstSpikes(const LayerPass& of);
+Sequence addLastSpikes(const LayerPass& of);
 // Before the backward pass the gradient of the last spikes joins that of the last membranes (and of the threshold);
 // after it the gradient of the first ones follows from that of the currents, and they are one more list for the
 // weights'.
-Sequence addLastSpikesGradient(Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t layer,
-                               const LayerCotangents& cotangents);
-Sequence addFirstSpikesGradient(Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t layer,
-                                const LayerCotangents& cotangents, const Tensor& g_current);
-RowsRead readFirstSpikes(Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t layer,
-                         const Tensor& g_current);
+Sequence addLastSpikesGradient(const LayerPass& of);
+Sequence addFirstSpikesGradient(const LayerPass& of, const Tensor& g_current);
+Program addFirstSpikesWeights(const LayerPass& of, const WeightsGradient& weights, const Tensor& g_current);
 // The record that lists all neurons.
 Tensor addRecordOfAll(Graph& graph, const ListPlan& list);
 

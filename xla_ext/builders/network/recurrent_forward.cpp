@@ -5,70 +5,60 @@
 namespace snnjax::builders {
 namespace {
 
-class RecurrentForward {
+class RecurrentForward : LayerPass {
  public:
-  RecurrentForward(Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t l, Pass& pass)
-      : graph_(graph),
-        plan_(plan),
-        layer_(plan.layers[l]),
-        list_(plan.lists[l + 1]),
-        tensors_(tensors),
-        l_(l),
-        pass_(pass),
+  explicit RecurrentForward(const LayerPass& of)
+      : LayerPass(of),
         iteration_(graph, plan.num_tiles, 0, name("iteration")),
-        parts_(planParts(layer_.tiles.count, layer_.tiles.columns, list_.capacity, layer_.sample_groups[0].count)) {}
+        parts_(planParts(layer.tiles.count, layer.tiles.columns, list_.capacity, layer.sample_groups[0].count)) {}
 
   void add(const Tensor& current, const Offered& offered) {
-    const unsigned columns = layer_.tiles.columns;
+    const unsigned columns = layer.tiles.columns;
     sent_ = addRows(FLOAT, columns, "sent");
-    const auto add = [&](const char* set) { return graph_.addComputeSet(name(set)); };
+    const auto add = [&](const char* set) { return graph.addComputeSet(name(set)); };
     const ComputeSet neurons = add("neurons"), found = add("spikes"), joined = add("own_lists"),
                      ranked = add("own_ranks");
-    for (std::size_t g = 0; g < layer_.sample_groups.size(); ++g) {
-      for (unsigned sample = 0; sample < layer_.sample_groups[g].count; ++sample) {
+    for (std::size_t g = 0; g < layer.sample_groups.size(); ++g) {
+      for (unsigned sample = 0; sample < layer.sample_groups[g].count; ++sample) {
         lists_.push_back(addSample(g, sample, found, joined, ranked));
       }
     }
-    forEachTile(plan_, l_, [&](const LayerTile& at) { addNeurons(neurons, at, current, offered); });
-    const unsigned tiles = layer_.tiles.count * static_cast<unsigned>(layer_.sample_groups.size());
-    iteration_.advance(graph_, ranked, layer_.tiles.first, tiles, 1);
-    pass_.before.add(addFirstSpikes(graph_, plan_, tensors_, l_));
-    pass_.body.add(iteration_.reset());
-    pass_.body.add(
-        Repeat(plan_.block_steps, Sequence({Execute(neurons), Execute(found), Execute(joined), Execute(ranked)})));
+    forEachTile(*this, [&](const LayerTile& at) { addNeurons(neurons, at, current, offered); });
+    const unsigned tiles = layer.tiles.count * static_cast<unsigned>(layer.sample_groups.size());
+    iteration_.advance(graph, ranked, layer.tiles.first, tiles, 1);
+    pass.before.add(addFirstSpikes(*this));
+    pass.body.add(iteration_.reset());
+    pass.body.add(
+        Repeat(plan.block_steps, Sequence({Execute(neurons), Execute(found), Execute(joined), Execute(ranked)})));
   }
 
  private:
-  std::string name(const std::string& what) const { return "forward/" + what + std::to_string(l_); }
-
   // [blocks, batch * columns], of each sample on the tiles of its group.
   Tensor addRows(const Type& type, std::size_t columns, const char* what) {
-    const Tensor all = graph_.addVariable(type, {layer_.tiles.count, plan_.options.batch * columns}, name(what));
-    forEachTile(plan_, l_, [&](const LayerTile& at) { graph_.setTileMapping(at.ownRows(all), at.tile()); });
+    const Tensor all = graph.addVariable(type, {layer.tiles.count, plan.options.batch * columns}, name(what));
+    forEachTile(*this, [&](const LayerTile& at) { graph.setTileMapping(at.ownRows(all), at.tile()); });
     return all;
   }
 
   void addNeurons(ComputeSet set, const LayerTile& at, const Tensor& current, const Offered& offered) {
-    const SampleGroup& own = layer_.sample_groups[at.group];
+    const SampleGroup& own = layer.sample_groups[at.group];
     const std::vector<Tensor> lists(lists_.begin() + own.first, lists_.begin() + own.first + own.count);
-    std::vector<Field> fields = neuronFields(at, tensors_, pass_.block, current, offered);
-    fields.insert(fields.end(), {{"lists", poplar::concat(lists)},
-                                 {"weights", tensors_.layers[l_].recurrent_copies[at.group][at.block]},
-                                 {"first", at.ownRows(tensors_.layers[l_].first_current)},
-                                 {"iteration", iteration_.at(at.tile())},
-                                 {"sent", at.ownRows(sent_)}});
-    std::vector<State> states = neuronStates(at);
-    states.insert(states.end(), {{"parts", parts_.count}, {"stride", 1 + parts_.slots}});
-    addVertex(graph_, set, templateVertex("snnjax::LifRecurrentStep", weightsType(plan_), layer_.neuron.second_state),
-              at.tile(), fields, states);
+    const std::vector<Field> fields =
+        with(neuronFields(at, current, offered), {{"lists", poplar::concat(lists)},
+                                                  {"weights", tensors.recurrent_copies[at.group][at.block]},
+                                                  {"first", at.ownRows(tensors.first_current)},
+                                                  {"iteration", iteration_.at(at.tile())},
+                                                  {"sent", at.ownRows(sent_)}});
+    addVertex(graph, set, templateVertex("snnjax::LifRecurrentStep", weightsType(plan), layer.neuron.second_state),
+              at.tile(), fields, with(neuronStates(at), {{"parts", parts_.count}, {"stride", 1 + parts_.slots}}));
   }
 
   // Of a sample, the lists of all parts: [parts, 1 + slots], on tiles of its group.
   Tensor addSample(std::size_t g, unsigned sample, ComputeSet found, ComputeSet joined, ComputeSet ranked) {
-    const unsigned b = layer_.sample_groups[g].first + sample, columns = layer_.tiles.columns;
+    const unsigned b = layer.sample_groups[g].first + sample, columns = layer.tiles.columns;
     const auto add = [&](const Type& type, std::size_t width, const char* what) {
-      const Tensor parts = graph_.addVariable(type, {parts_.count, width}, name(what));
-      for (unsigned part = 0; part < parts_.count; ++part) graph_.setTileMapping(parts[part], tileOf(g, sample, part));
+      const Tensor parts = graph.addVariable(type, {parts_.count, width}, name(what));
+      for (unsigned part = 0; part < parts_.count; ++part) graph.setTileMapping(parts[part], tileOf(g, sample, part));
       return parts;
     };
     const unsigned shared = ceilDivide(parts_.blocks * columns / 2, kWorkers) * 2;
@@ -78,8 +68,8 @@ class RecurrentForward {
                  found_membranes = add(FLOAT, kWorkers * shared, "membranes_found");
     for (unsigned part = 0; part < parts_.count; ++part) {
       const unsigned tile = tileOf(g, sample, part), first = part * parts_.blocks,
-                     last = std::min(layer_.tiles.count, first + parts_.blocks);
-      addVertex(graph_, found, "snnjax::ListSpikes", tile,
+                     last = std::min(layer.tiles.count, first + parts_.blocks);
+      addVertex(graph, found, "snnjax::ListSpikes", tile,
                 {{"sent", sent_.slice(first, last).slice(b * columns, (b + 1) * columns, 1)},
                  {"rows", rows_found[part]},
                  {"membranes", found_membranes[part]}},
@@ -87,13 +77,13 @@ class RecurrentForward {
                  {"first_id", first * columns},
                  {"columns", columns},
                  {"slots", shared}});
-      addVertex(graph_, joined, "snnjax::JoinSpikes", tile,
+      addVertex(graph, joined, "snnjax::JoinSpikes", tile,
                 {{"rows", rows_found[part]},
                  {"membranes", found_membranes[part]},
                  {"joined_rows", rows[part]},
                  {"joined", membranes[part]}},
                 {{"slots", shared}, {"capacity", parts_.slots}, {"columns", columns}});
-      addVertex(graph_, ranked, "snnjax::RankSpikes", tile,
+      addVertex(graph, ranked, "snnjax::RankSpikes", tile,
                 {{"rows", rows}, {"membranes", membranes}, {"list", lists[part]}},
                 {{"parts", parts_.count},
                  {"own", part},
@@ -106,19 +96,13 @@ class RecurrentForward {
 
   // Parts of samples lie evenly spread over the tiles of their group.
   unsigned tileOf(std::size_t g, unsigned sample, unsigned part) const {
-    const unsigned count = parts_.count * layer_.sample_groups[g].count,
-                   index = part * layer_.sample_groups[g].count + sample;
-    return layer_.tileOf(std::size_t{index} * layer_.tiles.count / count, g);
+    const unsigned count = parts_.count * layer.sample_groups[g].count,
+                   index = part * layer.sample_groups[g].count + sample;
+    return layer.tileOf(std::size_t{index} * layer.tiles.count / count, g);
   }
 
-  Graph& graph_;
-  const NetworkPlan& plan_;
-  const LayerPlan& layer_;
-  const ListPlan& list_;
-  const NetworkTensors& tensors_;
-  std::size_t l_;
-  Pass& pass_;
-  Counter iteration_;  // of the loop over a block's steps
+  const ListPlan& list_ = plan.lists[l + 1];  // that it fires
+  Counter iteration_;                         // of the loop over a block's steps
   PartsPlan parts_;
   Tensor sent_;                // [blocks, batch * columns]
   std::vector<Tensor> lists_;  // of each sample, of the step before: [parts * (1 + slots)]
@@ -126,9 +110,8 @@ class RecurrentForward {
 
 }  // namespace
 
-void addRecurrentForward(Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t l,
-                         const Tensor& current, const Offered& offered, Pass& pass) {
-  RecurrentForward(graph, plan, tensors, l, pass).add(current, offered);
+void addRecurrentForward(const LayerPass& of, const Tensor& current, const Offered& offered) {
+  RecurrentForward(of).add(current, offered);
 }
 
 }  // namespace snnjax::builders

@@ -17,57 +17,51 @@ std::vector<State> currentStatesOfAll(const LayerTile& at, const ListPlan& list)
       {"rows", at.samples()}, {"stride", 0U}, {"capacity", list.num_neurons}, {"neurons", at.layer().tiles.columns}};
 }
 std::vector<State> allStates(const LayerTile& at, const ListPlan& list) {
-  std::vector<State> states = currentStatesOfAll(at, list);
-  states.push_back({"num_inputs", list.num_neurons});
-  return states;
+  return with(currentStatesOfAll(at, list), {{"num_inputs", list.num_neurons}});
 }
 
 // The first step of rows of a block.
 Tensor firstRows(const LayerTile& at, const Tensor& rows) {
-  return at.ownRows(rows).reshape({at.samples(), at.plan.block_steps, at.layer().tiles.columns}).slice(0, 1, 1);
+  return at.ownRows(rows).reshape({at.samples(), at.of.plan.block_steps, at.layer().tiles.columns}).slice(0, 1, 1);
 }
 
 // Vertices at the homes, each with the records of all steps of a sample.
-void addAtLastStep(Graph& graph, ComputeSet set, const NetworkPlan& plan, std::size_t l, const NetworkTensors& tensors,
-                   const char* codelet, const std::vector<std::pair<const char*, Tensor>>& rows) {
-  const ListPlan& list = plan.lists[l + 1];
-  const Tensor history = inTime(plan, list, tensors.lists[l + 1].history, list.stride);
+void addAtLastStep(const LayerPass& of, ComputeSet set, const char* codelet, const std::vector<Field>& rows) {
+  const ListPlan& list = of.plan.lists[of.l + 1];
+  const Tensor history = inTime(of.plan, list, of.pass.tensors.lists[of.l + 1].history, list.stride);
   for (const Home& home : list.sample_homes) {
-    std::vector<Field> fields = {{"list", rowsOf(history, home, 1)}, {"lengths", rowsOf(tensors.lengths, home)}};
+    std::vector<Field> fields = {{"list", rowsOf(history, home, 1)},
+                                 {"lengths", rowsOf(of.pass.tensors.lengths, home)}};
     for (const auto& [field, tensor] : rows) fields.push_back({field, rowsOf(tensor, home)});
-    addVertex(graph, set, codelet, home.tile, fields,
-              {{"rows", home.rows},
-               {"stride", list.stride},
-               {"capacity", list.capacity},
-               {"num_neurons", list.num_neurons},
-               {"num_steps", plan.options.num_steps}});
+    addVertex(of.graph, set, codelet, home.tile, fields,
+              with(recordStates(home.rows, list),
+                   {{"num_neurons", list.num_neurons}, {"num_steps", of.plan.options.num_steps}}));
   }
 }
 
-void addLastGradient(Graph& graph, ComputeSet set, const NetworkPlan& plan, std::size_t l,
-                     const NetworkTensors& network, const LayerCotangents& cotangents, const Tensor& g_spikes) {
-  const LayerPlan& layer = plan.layers[l];
-  const LayerTensors& own = network.layers[l];
-  const unsigned steps = plan.options.num_steps;
-  const bool raises = layer.neuron.raises_threshold;
-  const ThresholdSums sums = thresholdSums(graph, plan, l, cotangents, raises);
-  forEachTile(plan, l, [&](const LayerTile& at) {
+void addLastGradient(const LayerPass& of, ComputeSet set, const Tensor& g_spikes) {
+  const LayerTensors& own = of.tensors;
+  const NeuronOptions& neuron = of.layer.neuron;
+  const unsigned steps = of.plan.options.num_steps;
+  const bool raises = neuron.raises_threshold;
+  const ThresholdSums sums = thresholdSums(of, raises);
+  forEachTile(of, [&](const LayerTile& at) {
     std::vector<Field> fields = {{"g_spikes", at.ownStates(g_spikes)},
                                  {"threshold", at.ofGroup(own.threshold)},
-                                 {"membranes", at.ownStates(membraneRow(plan, l, own, steps))},
-                                 {"g_last", at.ownStates(cotangents.g_last)},
+                                 {"membranes", at.ownStates(rowOf(of.plan, of.l, own.membranes, steps))},
+                                 {"g_last", at.ownStates(of.cotangents().g_last)},
                                  {"g_threshold", at.ownStates(sums.threshold)}};
     if (raises) {
       fields.insert(fields.end(), {{"second", at.ofGroup(own.second)},
-                                   {"w", at.ownStates(secondRow(plan, l, own, steps))},
-                                   {"g_last_w", at.ownStates(cotangents.g_last_w)},
+                                   {"w", at.ownStates(rowOf(of.plan, of.l, own.second_states, steps))},
+                                   {"g_last_w", at.ownStates(of.cotangents().g_last_w)},
                                    {"g_coupling", at.ownStates(sums.coupling)}});
     }
-    addVertex(graph, set, templateVertex("snnjax::LifLastGradient", raises), at.tile(), fields,
+    addVertex(of.graph, set, templateVertex("snnjax::LifLastGradient", raises), at.tile(), fields,
               {{"batch", at.samples()},
-               {"neurons", layer.tiles.columns},
-               {"surrogate", static_cast<unsigned char>(layer.neuron.surrogate)},
-               {"slope", layer.neuron.slope}});
+               {"neurons", of.layer.tiles.columns},
+               {"surrogate", static_cast<unsigned char>(neuron.surrogate)},
+               {"slope", neuron.slope}});
   });
 }
 
@@ -86,69 +80,70 @@ Tensor addRecordOfAll(Graph& graph, const ListPlan& list) {
   return all;
 }
 
-Sequence addFirstSpikes(Graph& graph, const NetworkPlan& plan, const NetworkTensors& network, std::size_t l) {
-  const LayerTensors& tensors = network.layers[l];
-  if (!plan.options.first_spikes) {
+Sequence addFirstSpikes(const LayerPass& of) {
+  const LayerTensors& tensors = of.tensors;
+  if (!of.plan.options.first_spikes) {
     std::vector<Tensor> none = {tensors.first_current};
-    if (plan.options.last_spikes) none.push_back(tensors.last_spikes);
-    return Sequence({zeros(graph, none, nameOf(l, "no_spikes"))});
+    if (of.plan.options.last_spikes) none.push_back(tensors.last_spikes);
+    return Sequence({zeros(of.graph, none, nameOf(of.l, "no_spikes"))});
   }
-  const ListPlan& list = plan.lists[l + 1];
-  const Tensor all = addRecordOfAll(graph, list);
-  const ComputeSet set = graph.addComputeSet(nameOf(l, "first_current"));
-  forEachTile(plan, l, [&](const LayerTile& at) {
-    addVertex(graph, set, templateVertex("snnjax::RowsCurrent", weightsType(plan), UNSIGNED_SHORT, true), at.tile(),
+  const ListPlan& list = of.plan.lists[of.l + 1];
+  const Tensor all = addRecordOfAll(of.graph, list);
+  const ComputeSet set = of.graph.addComputeSet(nameOf(of.l, "first_current"));
+  const std::string type = templateVertex("snnjax::RowsCurrent", weightsType(of.plan), UNSIGNED_SHORT, true);
+  forEachTile(of, [&](const LayerTile& at) {
+    addVertex(of.graph, set, type, at.tile(),
               {{"lists", all},
-               {"values", at.ofSamples(tensors.first_spikes)},
+               {"values", at.fromHomes(tensors.first_spikes)},
                {"weights", tensors.recurrent[at.block]},
                {"current", at.ownStates(tensors.first_current)}},
               currentStatesOfAll(at, list));
   });
   Sequence program({Execute(set)});
-  if (plan.options.last_spikes) program.add(Copy(tensors.first_spikes, tensors.last_spikes));
+  if (of.plan.options.last_spikes) program.add(Copy(tensors.first_spikes, tensors.last_spikes));
   return program;
 }
 
-Sequence addLastSpikes(Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t l) {
-  if (!plan.options.last_spikes) return Sequence();
-  const ComputeSet set = graph.addComputeSet(nameOf(l, "last_spikes"));
-  addAtLastStep(graph, set, plan, l, tensors, "snnjax::LastSpikes", {{"last", tensors.layers[l].last_spikes}});
+Sequence addLastSpikes(const LayerPass& of) {
+  if (!of.plan.options.last_spikes) return Sequence();
+  const ComputeSet set = of.graph.addComputeSet(nameOf(of.l, "last_spikes"));
+  addAtLastStep(of, set, "snnjax::LastSpikes", {{"last", of.tensors.last_spikes}});
   return Sequence({Execute(set)});
 }
 
-Sequence addLastSpikesGradient(Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t l,
-                               const LayerCotangents& cotangents) {
-  if (!plan.options.last_spikes_gradient) return Sequence();
-  const LayerPlan& layer = plan.layers[l];
-  const ListPlan& list = plan.lists[l + 1];
-  const Tensor listed = addAtHomes(graph, FLOAT, list.sample_homes, layer.neurons, nameOf(l, "g_listed"));
-  const Tensor g_spikes = addStates(graph, plan, l, 1, nameOf(l, "g_last_spikes"));
-  const ComputeSet masked = graph.addComputeSet(nameOf(l, "last_spikes_gradient"));
-  addAtLastStep(graph, masked, plan, l, tensors, "snnjax::LastSpikesGradient",
-                {{"g", cotangents.g_last_spikes}, {"g_listed", listed}});
-  const ComputeSet through = graph.addComputeSet(nameOf(l, "last_gradient"));
-  addLastGradient(graph, through, plan, l, tensors, cotangents, g_spikes);
-  return Sequence({Execute(masked), zeros(graph, {g_spikes}, nameOf(l, "zero_spare_columns")),
-                   Copy(listed, asRows(g_spikes, layer.tiles, plan.options.batch, layer.neurons)), Execute(through)});
+Sequence addLastSpikesGradient(const LayerPass& of) {
+  if (!of.plan.options.last_spikes_gradient) return Sequence();
+  const LayerPlan& layer = of.layer;
+  const std::vector<Home>& homes = of.plan.lists[of.l + 1].sample_homes;
+  const Tensor listed = addAtHomes(of.graph, FLOAT, homes, layer.neurons, nameOf(of.l, "g_listed"));
+  const Tensor g_spikes = addStates(of.graph, of.plan, of.l, 1, nameOf(of.l, "g_last_spikes"));
+  const ComputeSet masked = of.graph.addComputeSet(nameOf(of.l, "last_spikes_gradient"));
+  addAtLastStep(of, masked, "snnjax::LastSpikesGradient", {{"g", of.cotangents().g_last_spikes}, {"g_listed", listed}});
+  const ComputeSet through = of.graph.addComputeSet(nameOf(of.l, "last_gradient"));
+  addLastGradient(of, through, g_spikes);
+  return Sequence({Execute(masked), zeros(of.graph, {g_spikes}, nameOf(of.l, "zero_spare_columns")),
+                   Copy(listed, asRows(g_spikes, layer.tiles, of.plan.options.batch, layer.neurons)),
+                   Execute(through)});
 }
 
-Sequence addFirstSpikesGradient(Graph& graph, const NetworkPlan& plan, const NetworkTensors& network, std::size_t l,
-                                const LayerCotangents& cotangents, const Tensor& g_current) {
-  const LayerPlan& layer = plan.layers[l];
-  const ListPlan& list = plan.lists[l + 1];
-  const std::size_t batch = plan.options.batch, neurons = layer.neurons;
+Sequence addFirstSpikesGradient(const LayerPass& of, const Tensor& g_current) {
+  const LayerPlan& layer = of.layer;
+  const LayerCotangents& cotangents = of.cotangents();
+  const ListPlan& list = of.plan.lists[of.l + 1];
+  const std::size_t batch = of.plan.options.batch, neurons = layer.neurons;
   Sequence program;
   if (!cotangents.g_first_spikes.valid()) return program;
-  const Tensor all = addRecordOfAll(graph, list);
+  const Tensor all = addRecordOfAll(of.graph, list);
   std::vector<Tensor> groups;
   for (std::size_t g = 0; g < layer.sample_groups.size(); ++g) {
-    groups.push_back(addGroup(graph, FLOAT, layer, g, layer.sample_groups[g].count * neurons, nameOf(l, "dots")));
+    groups.push_back(addGroup(of.graph, FLOAT, layer, g, layer.sample_groups[g].count * neurons, nameOf(of.l, "dots")));
   }
-  const ComputeSet set = graph.addComputeSet(nameOf(l, "first_spikes_gradient"));
-  forEachTile(plan, l, [&](const LayerTile& at) {
-    addVertex(graph, set, templateVertex("snnjax::RowsDots", weightsType(plan), UNSIGNED_SHORT), at.tile(),
+  const ComputeSet set = of.graph.addComputeSet(nameOf(of.l, "first_spikes_gradient"));
+  const std::string type = templateVertex("snnjax::RowsDots", weightsType(of.plan), UNSIGNED_SHORT);
+  forEachTile(of, [&](const LayerTile& at) {
+    addVertex(of.graph, set, type, at.tile(),
               {{"lists", all},
-               {"weights", network.layers[l].recurrent[at.block]},
+               {"weights", of.tensors.recurrent[at.block]},
                {"g_current", firstRows(at, g_current)},
                {"dots", groups[at.group][at.block]}},
               allStates(at, list));
@@ -156,23 +151,19 @@ Sequence addFirstSpikesGradient(Graph& graph, const NetworkPlan& plan, const Net
   program.add(Execute(set));
   const Tensor dots = poplar::concat(groups, 1);    // [blocks, batch * neurons]
   const Tensor& g_last = cotangents.g_last_spikes;  // sequences without steps pass their gradient through
-  popops::reduceWithOutput(graph, g_last.valid() ? poplar::concat(dots, g_last.reshape({1, batch * neurons})) : dots,
+  popops::reduceWithOutput(of.graph, g_last.valid() ? poplar::concat(dots, g_last.reshape({1, batch * neurons})) : dots,
                            cotangents.g_first_spikes.flatten(), {0}, popops::Operation::ADD, program,
-                           nameOf(l, "sum_first_dots"));
+                           nameOf(of.l, "sum_first_dots"));
   return program;
 }
 
-RowsRead readFirstSpikes(Graph& graph, const NetworkPlan& plan, const NetworkTensors& network, std::size_t l,
-                         const Tensor& g_current) {
-  const ListPlan& list = plan.lists[l + 1];
-  const Tensor all = addRecordOfAll(graph, list), values = network.layers[l].first_spikes;
-  return {.valued = true,
-          .fields =
-              [all, values, g_current](const LayerTile& at) {
-                return std::vector<Field>{
-                    {"lists", all}, {"values", at.ofSamples(values)}, {"g_current", firstRows(at, g_current)}};
-              },
-          .states = [&list](const LayerTile& at) { return allStates(at, list); }};
+Program addFirstSpikesWeights(const LayerPass& of, const WeightsGradient& weights, const Tensor& g_current) {
+  const ListPlan& list = of.plan.lists[of.l + 1];
+  const Tensor all = addRecordOfAll(of.graph, list);
+  const auto fields = [&](const LayerTile& at) -> std::vector<Field> {
+    return {{"lists", all}, {"values", at.fromHomes(of.tensors.first_spikes)}, {"g_current", firstRows(at, g_current)}};
+  };
+  return weights.add(true, fields, [&](const LayerTile& at) { return allStates(at, list); });
 }
 
 }  // namespace snnjax::builders

@@ -4,8 +4,8 @@
 
 namespace snnjax::builders {
 
-Tensor addRowsOf(Graph& graph, const NetworkPlan& plan, std::size_t l, std::size_t width, const std::string& name) {
-  const Tensor rows = addOfSamples(graph, plan, l, 1, plan.block_steps * width, name);
+Tensor LayerPass::addRows(std::size_t width, const std::string& name_of_rows) const {
+  const Tensor rows = addOfSamples(graph, plan, l, 1, plan.block_steps * width, name_of_rows);
   return rows.reshape({rows.dim(0), rows.dim(2)});
 }
 
@@ -47,28 +47,23 @@ Tensor addMatrix(Graph& graph, const Type& type, const LayerPlan& layer, std::si
 
 Tensor LayerTile::ownRows(const Tensor& rows) const {
   const SampleGroup& own = layer().sample_groups[group];
-  const std::size_t each = rows.dim(1) / plan.options.batch;
+  const std::size_t each = rows.dim(1) / of.plan.options.batch;
   return rows[block].slice(own.first * each, (own.first + own.count) * each);
 }
 
 Tensor LayerTile::ownStates(const Tensor& states) const {
   if (!states.valid()) return {};
   const SampleGroup& own = layer().sample_groups[group];
-  const std::size_t columns = layer().tiles.columns, rows = states.dim(1) / (plan.options.batch * columns);
-  const Tensor all = states[block].reshape({rows, plan.options.batch, columns});
+  const std::size_t columns = layer().tiles.columns, rows = states.dim(1) / (of.plan.options.batch * columns);
+  const Tensor all = states[block].reshape({rows, of.plan.options.batch, columns});
   return all.slice(own.first, own.first + own.count, 1).flatten();
 }
 
 Tensor LayerTile::fromHomes(const Tensor& rows) const {
   if (!rows.valid()) return {};
   const SampleGroup& own = layer().sample_groups[group];
-  const std::size_t each = rows.numElements() / plan.options.batch;
+  const std::size_t each = rows.numElements() / of.plan.options.batch;
   return rows.flatten().slice(own.first * each, (own.first + own.count) * each);
-}
-
-Tensor LayerTile::ofSamples(const Tensor& tensor) const {
-  const SampleGroup& own = layer().sample_groups[group];
-  return tensor.slice(own.first, own.first + own.count);
 }
 
 Tensor LayerTile::ofGroup(const Tensor& constants) const {
@@ -77,8 +72,8 @@ Tensor LayerTile::ofGroup(const Tensor& constants) const {
   return constants[block].slice(group * each, (group + 1) * each);
 }
 
-Tensor LayerTile::weights(const LayerTensors& tensors) const {
-  return tensors.weight_copies.empty() ? tensors.weights[block] : tensors.weight_copies[group][block];
+Tensor LayerTile::weights() const {
+  return of.tensors.weight_copies.empty() ? of.tensors.weights[block] : of.tensors.weight_copies[group][block];
 }
 
 Tensor RowPart::of(const Tensor& all, unsigned rows) const {
@@ -91,24 +86,22 @@ std::vector<RowPart> rowPartsOf(const LayerTile& at) {
   const LayerPlan& layer = at.layer();
   const auto groups = static_cast<unsigned>(layer.sample_groups.size()), parts = layer.row_parts, rows = at.rows();
   if (parts == 1) return {{at.tile(), 0, rows}};
-  const unsigned others = othersOf(layer.neurons, layer.tiles.columns, groups, at.plan.num_tiles),
+  const unsigned others = othersOf(layer.neurons, layer.tiles.columns, groups, at.of.plan.num_tiles),
                  behind = layer.tiles.first + (layer.tiles.count * groups + 1) / 2 * 2,
                  first = behind + at.block * others + static_cast<unsigned>(at.group) * parts;
   std::vector<RowPart> all;
   for (unsigned part = 0, each = ceilDivide(rows, parts); part * each < rows; ++part) {
-    all.push_back({(first + part) % at.plan.num_tiles, part * each, std::min(each, rows - part * each)});
+    all.push_back({(first + part) % at.of.plan.num_tiles, part * each, std::min(each, rows - part * each)});
   }
   return all;
 }
 
 std::vector<State> rowStates(const LayerTile& at, const ListPlan& list) {
-  std::vector<State> states = currentStates(at, list, at.rows());
-  states.push_back({"num_inputs", list.num_neurons});
-  return states;
+  return with(currentStates(at, list, at.rows()), {{"num_inputs", list.num_neurons}});
 }
 
 std::vector<State> currentStates(const LayerTile& at, const ListPlan& list, unsigned rows) {
-  return {{"rows", rows}, {"stride", list.stride}, {"capacity", list.capacity}, {"neurons", at.layer().tiles.columns}};
+  return with(recordStates(rows, list), {{"neurons", at.layer().tiles.columns}});
 }
 
 Sequence copyWeights(const NetworkTensors& tensors) {

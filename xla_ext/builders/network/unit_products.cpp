@@ -22,18 +22,19 @@ void addTransposed(Graph& graph, ComputeSet set, unsigned tile, const Tensor& in
 }
 
 // [rows, inputs], at the homes of the lists.
-Tensor addDenseRows(Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t l,
-                    Sequence& program, const std::string& name) {
-  const ListPlan& list = plan.lists[l];
-  const ListTensors& own = tensors.lists[l];
-  if (list.dense) return own.values_history.reshape({plan.blockRows(), list.num_neurons});
+Tensor addDenseRows(const LayerPass& of, Sequence& program) {
+  Graph& graph = of.graph;
+  const ListPlan& list = of.plan.lists[of.l];
+  const ListTensors& own = of.pass.tensors.lists[of.l];
+  if (list.dense) return own.values_history.reshape({of.plan.blockRows(), list.num_neurons});
+  const std::string name = of.name("dense_rows");
   const Tensor dense = addAtHomes(graph, FLOAT, list.homes, list.num_neurons, name);
   const ComputeSet set = graph.addComputeSet(name);
   for (const Home& home : list.homes) {
     addVertex(
         graph, set, templateVertex("snnjax::RowsDense", UNSIGNED_SHORT, list.valued), home.tile,
         {{"lists", rowsOf(own.lists, home)}, {"values", rowsOf(own.values, home)}, {"dense", rowsOf(dense, home)}},
-        {{"rows", home.rows}, {"stride", list.stride}, {"capacity", list.capacity}, {"num_inputs", list.num_neurons}});
+        with(recordStates(home.rows, list), {{"num_inputs", list.num_neurons}}));
   }
   program.add(Execute(set));
   return dense;
@@ -61,10 +62,10 @@ Tensor addTransposedRows(Graph& graph, const NetworkPlan& plan, const Tensor& ro
 }
 
 // [neurons of all blocks, rows], where the neurons are.
-Tensor addTransposedCurrents(Graph& graph, const NetworkPlan& plan, std::size_t l, const Tensor& g_current,
-                             ComputeSet set, const std::string& name) {
-  std::vector<Tensor> blocks(plan.layers[l].tiles.count);
-  forEachTile(plan, l, [&](const LayerTile& at) {
+Tensor addTransposedCurrents(const LayerPass& of, const Tensor& g_current, ComputeSet set, const std::string& name) {
+  Graph& graph = of.graph;
+  std::vector<Tensor> blocks(of.layer.tiles.count);
+  forEachTile(of, [&](const LayerTile& at) {
     const unsigned columns = at.layer().tiles.columns;
     const Tensor out = graph.addVariable(FLOAT, {columns, at.rows()}, name);
     addTransposed(graph, set, at.tile(), at.ownRows(g_current).reshape({at.rows(), columns}), out);
@@ -80,31 +81,27 @@ Tensor asMatrix(const LayerPlan& layer, const Tensor& blocks, std::size_t rows) 
 
 }  // namespace
 
-Sequence addUnitCurrents(Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t l,
-                         const Tensor& current) {
-  const LayerPlan& layer = plan.layers[l];
-  const std::string name = "forward/currents" + std::to_string(l);
+Sequence addUnitCurrents(const LayerPass& of, const Tensor& current) {
   Sequence program;
-  const Tensor rows = addDenseRows(graph, plan, tensors, l, program, "forward/dense_rows" + std::to_string(l));
-  const Tensor weights = asMatrix(layer, tensors.layers[l].weights, layer.inputs);
-  program.add(Copy(multiply(graph, layer, rows, weights, program, name), asMatrix(layer, current, rows.dim(0))));
+  const Tensor rows = addDenseRows(of, program), weights = asMatrix(of.layer, of.tensors.weights, of.layer.inputs);
+  const Tensor product = multiply(of.graph, of.layer, rows, weights, program, of.name("currents"));
+  program.add(Copy(product, asMatrix(of.layer, current, rows.dim(0))));
   return program;
 }
 
-Sequence addUnitGradient(Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t l,
-                         const Tensor& g_current, const Tensor& g_weights) {
-  const LayerPlan& layer = plan.layers[l];
-  const std::string name = "backward/weights" + std::to_string(l);
+Sequence addUnitGradient(const LayerPass& of, const Tensor& g_current) {
+  const Tensor& g_weights = of.cotangents().g_weights;
+  const std::string name = of.name("weights");
   Sequence program;
-  const Tensor rows = addDenseRows(graph, plan, tensors, l, program, "backward/dense_rows" + std::to_string(l));
-  const ComputeSet set = graph.addComputeSet("backward/transposed" + std::to_string(l));
-  const Tensor by_input = addTransposedRows(graph, plan, rows, set, name + "/rows");
-  const Tensor by_neuron = addTransposedCurrents(graph, plan, l, g_current, set, name + "/g_current");
+  const Tensor rows = addDenseRows(of, program);
+  const ComputeSet set = of.graph.addComputeSet(of.name("transposed"));
+  const Tensor by_input = addTransposedRows(of.graph, of.plan, rows, set, name + "/rows");
+  const Tensor by_neuron = addTransposedCurrents(of, g_current, set, name + "/g_current");
   program.add(Execute(set));
-  const Tensor product = multiply(graph, layer, by_input, by_neuron.transpose(), program, name);
+  const Tensor product = multiply(of.graph, of.layer, by_input, by_neuron.transpose(), program, name);
   // In parts on all tiles of a block first: one tile alone would receive its rows one by one.
-  const Tensor parts = spreadOverGroups(graph, layer, g_weights, name + "/parts");
-  program.add(Copy(product, asMatrix(layer, parts, layer.inputs)));
+  const Tensor parts = spreadOverGroups(of.graph, of.layer, g_weights, name + "/parts");
+  program.add(Copy(product, asMatrix(of.layer, parts, of.layer.inputs)));
   if (parts != g_weights) program.add(Copy(parts, g_weights));
   return program;
 }

@@ -4,39 +4,38 @@
 
 namespace snnjax::builders {
 
-WeightsGradient::WeightsGradient(Graph& graph, const NetworkPlan& plan, std::size_t l, const Tensor& to,
-                                 const std::string& what)
-    : graph_(graph), plan_(plan), l_(l), to_(to), what_("backward/" + what + std::to_string(l)) {
-  const std::size_t groups = plan.layers[l].sample_groups.size();
+WeightsGradient::WeightsGradient(const LayerPass& of, const Tensor& to, const std::string& what)
+    : LayerPass(of), to_(to), what_(name(what)) {
+  const std::size_t groups = layer.sample_groups.size();
   if (groups == 1) of_groups_ = {to};
   for (std::size_t g = 0; groups > 1 && g < groups; ++g) {
-    of_groups_.push_back(addGroup(graph, FLOAT, plan.layers[l], g, to.dim(1), what_ + "/of_group"));
+    of_groups_.push_back(addGroup(graph, FLOAT, layer, g, to.dim(1), what_ + "/of_group"));
   }
+  pass.zeros.insert(pass.zeros.end(), of_groups_.begin(), of_groups_.end());
 }
 
-Program WeightsGradient::add(const RowsRead& read) {
-  const ComputeSet set = graph_.addComputeSet(what_);
-  const std::string type = templateVertex("snnjax::RowsGradient", UNSIGNED_SHORT, read.valued);
-  forEachTile(plan_, l_, [&](const LayerTile& at) {
-    std::vector<Field> fields = read.fields(at);
-    fields.push_back({"g_weights", of_groups_[at.group][at.block]});
-    addVertex(graph_, set, type, at.tile(), fields, read.states(at));
+Program WeightsGradient::add(bool valued, const std::function<std::vector<Field>(const LayerTile&)>& fields,
+                             const std::function<std::vector<State>(const LayerTile&)>& states) const {
+  const ComputeSet set = graph.addComputeSet(what_);
+  const std::string type = templateVertex("snnjax::RowsGradient", UNSIGNED_SHORT, valued);
+  forEachTile(*this, [&](const LayerTile& at) {
+    addVertex(graph, set, type, at.tile(), with(fields(at), {{"g_weights", of_groups_[at.group][at.block]}}),
+              states(at));
   });
   return Execute(set);
 }
 
-Sequence WeightsGradient::sumGroups() {
-  const LayerPlan& layer = plan_.layers[l_];
+Sequence WeightsGradient::sumGroups() const {
   const std::size_t groups = of_groups_.size(), elements = to_.dim(1);
   if (groups == 1) return Sequence();
-  const Tensor sums = spreadOverGroups(graph_, layer, to_, what_ + "/sums");
-  const ComputeSet set = graph_.addComputeSet(what_ + "/sum_of_groups");
-  forEachTile(plan_, l_, [&](const LayerTile& at) {
+  const Tensor sums = spreadOverGroups(graph, layer, to_, what_ + "/sums");
+  const ComputeSet set = graph.addComputeSet(what_ + "/sum_of_groups");
+  forEachTile(*this, [&](const LayerTile& at) {
     const Part part = partOf(layer, elements, at.group);
     if (part.first == part.last) return;
     std::vector<Tensor> in;
     for (const Tensor& each : of_groups_) in.push_back(each[at.block].slice(part.first, part.last));
-    addVertex(graph_, set, "snnjax::SumRows", at.tile(),
+    addVertex(graph, set, "snnjax::SumRows", at.tile(),
               {{"in", poplar::concat(in)}, {"out", sums[at.block].slice(part.first, part.last)}},
               {{"rows", static_cast<unsigned>(groups)}, {"columns", static_cast<unsigned>(part.last - part.first)}});
   });

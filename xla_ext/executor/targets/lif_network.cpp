@@ -15,7 +15,7 @@ class Results {
  public:
   Results(Lowering& lowering, const ForwardCall& call, const NetworkOperands& operands, const NetworkOnTiles& network)
       : lowering_(lowering),
-        results_(call.results.results),
+        results_(call.to.results),
         operands_(operands),
         network_(network),
         plan_(network.plan),
@@ -33,7 +33,7 @@ class Results {
       const builders::LayerTensors& tensors = network_.tensors.layers[l];
       const lif_network::LayerState<Value>& to = results_.last[l];
       give(to.v, lastMembranes(l));
-      if (to.w) give(to.w, inBatch(l, builders::secondRow(plan_, l, tensors, plan_.secondRows(l) - 1)));
+      if (to.w) give(to.w, inBatch(l, builders::rowOf(plan_, l, tensors.second_states, plan_.secondRows(l) - 1)));
       if (to.spikes) give(to.spikes, tensors.last_spikes);
     }
     if (results_.last_readout) give(results_.last_readout, lastMembranes(last));
@@ -46,7 +46,7 @@ class Results {
   }
 
   Tensor lastMembranes(std::size_t l) const {
-    return inBatch(l, builders::membraneRow(plan_, l, network_.tensors.layers[l], plan_.membraneRows(l) - 1));
+    return inBatch(l, builders::rowOf(plan_, l, network_.tensors.layers[l].membranes, plan_.membraneRows(l) - 1));
   }
 
   // Blocks [tiles, batch * columns] as [batch, neurons].
@@ -120,16 +120,10 @@ class Results {
   // 1 for spikes, 0 for other listed neurons: [num_steps, batch, capacity].
   Tensor values(const ListPlan& list, const Tensor& history) {
     const Tensor all = builders::addHistory(lowering_.graph(), poplar::FLOAT, plan_, list, list.capacity, "values");
-    const poplar::ComputeSet set = lowering_.graph().addComputeSet(lowering_.debug("values"));
     const std::string vertex = poputil::templateVertex("snnjax::ListValues", poplar::FLOAT, poplar::UNSIGNED_SHORT);
-    for (const builders::Home& home : list.homes) {
-      builders::addVertex(
-          lowering_.graph(), set, vertex, home.tile,
-          {{"lists", builders::historyOf(plan_, list.stride, history, home)},
-           {"values", builders::historyOf(plan_, list.capacity, all, home)}},
-          {{"rows", plan_.num_blocks * home.rows}, {"stride", list.stride}, {"capacity", list.capacity}});
-    }
-    lowering_.program().add(poplar::program::Execute(set));
+    const poplar::ComputeSet set = lowering_.graph().addComputeSet(lowering_.debug("values"));
+    lowering_.program().add(
+        builders::runOnHistories(lowering_.graph(), set, plan_, list, vertex, {{"lists", history}, {"values", all}}));
     return builders::inTime(plan_, list, all, list.capacity);
   }
 
@@ -148,7 +142,7 @@ void giveRecord(Lowering& lowering, const ForwardCall& call, const NetworkOnTile
   };
   const auto attached = std::make_shared<const NetworkOnTiles>(network);
   for (std::size_t l = 0; l < call.layers.size(); ++l) {
-    const lif_network::LayerOnTiles<Value>& own = call.results.record.layers[l];
+    const lif_network::LayerOnTiles<Value>& own = call.to.record.layers[l];
     const builders::LayerTensors& tensors = network.tensors.layers[l];
     if (!own.v) continue;
     give(own.v, afterSteps(network.plan, l, tensors.membranes));
@@ -162,12 +156,12 @@ void giveRecord(Lowering& lowering, const ForwardCall& call, const NetworkOnTile
 
 void lifNetwork(Lowering& lowering, const Instruction& instruction) {
   const ForwardCall call(instruction);
-  const NetworkOperands operands = call.network();
-  builders::NetworkOptions options = optionsOf(lowering, operands, call.keepsRecord());
+  const NetworkOperands operands = networkOf(call);
+  builders::NetworkOptions options = optionsOf(lowering, operands, keepsRecord(call));
   options.last_spikes = std::ranges::any_of(
-      call.results.results.last, [&](const auto& state) { return state.spikes && lowering.isRead(*state.spikes); });
-  options.counts = std::ranges::any_of(call.results.results.counts,
-                                       [&](const Value& counts) { return lowering.isRead(counts.value()); });
+      call.to.results.last, [&](const auto& state) { return state.spikes && lowering.isRead(*state.spikes); });
+  options.counts =
+      std::ranges::any_of(call.to.results.counts, [&](const Value& counts) { return lowering.isRead(counts.value()); });
   const NetworkOnTiles network = bringNetwork(lowering, operands, options);
   lowering.program().add(builders::addForward(lowering.graph(), network.plan, network.tensors));
   Results(lowering, call, operands, network).run();
@@ -176,18 +170,18 @@ void lifNetwork(Lowering& lowering, const Instruction& instruction) {
 
 std::vector<Proposal> propose(const Plan& plan, const Instruction& instruction, const poplar::Target& target) {
   const ForwardCall call(instruction);
-  const NetworkOperands operands = call.network();
-  return proposalsFor(operands.layers, planOf(plan, operands, call.keepsRecord(), target));
+  const NetworkOperands operands = networkOf(call);
+  return proposalsFor(operands.layers, planOf(plan, operands, keepsRecord(call), target));
 }
 
 void checkLifNetwork(const OperationCheck& op) {
   const ForwardCall call(op.instruction());
-  const NetworkOperands operands = call.network();
+  const NetworkOperands operands = networkOf(call);
   const NetworkCheck check(op, operands);
-  check.needAll(call.operands);
-  check.needAll(call.results);
+  check.needAll(call.from);
+  check.needAll(call.to);
   for (std::size_t l = 0; l < operands.options.size(); ++l) {
-    check.needLists(l, call.results.record.layers[l]);
+    check.needLists(l, call.to.record.layers[l]);
   }
 }
 

@@ -34,8 +34,8 @@ class BackwardPass {
   BackwardPass(Lowering& lowering, const BackwardCall& call, const std::vector<LayerArrays>& results,
                const NetworkOnTiles& network)
       : lowering_(lowering),
-        from_(call.arguments.g),
-        inputs_(call.results.operands.inputs),
+        from_(call.from.g),
+        inputs_(call.to.operands.inputs),
         results_(results),
         network_(network),
         plan_(network.plan) {
@@ -121,19 +121,11 @@ class BackwardPass {
     const Tensor unsorted =
         builders::addHistory(lowering_.graph(), poplar::FLOAT, plan_, list, list.capacity, "events/gradient");
     const poplar::ComputeSet set = lowering_.graph().addComputeSet(lowering_.debug("events"));
-    for (const builders::Home& home : list.homes) {
-      const auto own = [&](const Tensor& history, std::size_t width) {
-        return builders::historyOf(plan_, width, history, home);
-      };
-      builders::addVertex(
-          lowering_.graph(), set, "snnjax::UnsortEvents", home.tile,
-          {{"lists", own(network_.tensors.lists.front().history, list.stride)},
-           {"slots", own(network_.event_slots, list.capacity)},
-           {"g", own(to_.g_inputs, list.capacity)},
-           {"out", own(unsorted, list.capacity)}},
-          {{"rows", plan_.num_blocks * home.rows}, {"capacity", list.capacity}, {"stride", list.stride}});
-    }
-    lowering_.program().add(poplar::program::Execute(set));
+    lowering_.program().add(builders::runOnHistories(lowering_.graph(), set, plan_, list, "snnjax::UnsortEvents",
+                                                     {{"lists", network_.tensors.lists.front().history},
+                                                      {"slots", network_.event_slots},
+                                                      {"g", to_.g_inputs},
+                                                      {"out", unsorted}}));
     give(inputs_.values, builders::inTime(plan_, list, unsorted, list.capacity));
   }
 
@@ -209,14 +201,14 @@ NetworkOnTiles restored(Lowering& lowering, const NetworkOperands& operands, con
                         const std::vector<LayerArrays>& results) {
   builders::NetworkOptions options = optionsOf(lowering, operands, true);
   options.first_spikes = options.first_spikes || wantsFirstSpikes(results);
-  return restoreNetwork(lowering, operands, options, call.arguments.record, call.arguments.output);
+  return bringNetwork(lowering, operands, options, &call);
 }
 
 void lifNetworkBackward(Lowering& lowering, const Instruction& instruction) {
   const BackwardCall call(instruction);
-  const NetworkOperands operands = call.network();
-  const std::vector<LayerArrays> results = layersOf(call.results.operands, operands.has_readout);
-  const Value& v = call.arguments.record.layers.front().v;
+  const NetworkOperands operands = networkOf(call);
+  const std::vector<LayerArrays> results = layersOf(call.to.operands, operands.has_readout);
+  const Value& v = call.from.record.layers.front().v;
   const auto* const found = dynamic_cast<const NetworkOnTiles*>(lowering.recordOf(v.value()));
   const bool is_enough = found != nullptr && keepsEnough(*found, results);
   NetworkOnTiles network = is_enough ? *found : restored(lowering, operands, call, results);
@@ -227,27 +219,27 @@ void lifNetworkBackward(Lowering& lowering, const Instruction& instruction) {
 
 std::vector<Proposal> propose(const Plan& plan, const Instruction& instruction, const poplar::Target& target) {
   const BackwardCall call(instruction);
-  const NetworkOperands operands = call.network();
+  const NetworkOperands operands = networkOf(call);
   const builders::NetworkPlan network = planOf(plan, operands, true, target);
   std::vector<Proposal> proposals = proposalsFor(operands.layers, network);
-  const auto of_results = proposalsFor(layersOf(call.results.operands, operands.has_readout), network);
+  const auto of_results = proposalsFor(layersOf(call.to.operands, operands.has_readout), network);
   proposals.insert(proposals.end(), of_results.begin(), of_results.end());
   return proposals;
 }
 
 void checkLifNetworkBackward(const OperationCheck& op) {
   const BackwardCall call(op.instruction());
-  const NetworkOperands operands = call.network();
-  const std::vector<LayerArrays> results = layersOf(call.results.operands, operands.has_readout);
+  const NetworkOperands operands = networkOf(call);
+  const std::vector<LayerArrays> results = layersOf(call.to.operands, operands.has_readout);
   const auto is_given = [](const Value& value) { return value.has_value(); };
-  const std::vector<Value>& g_spikes = call.arguments.g.spikes;
+  const std::vector<Value>& g_spikes = call.from.g.spikes;
   op.need(operands.has_readout || is_given(g_spikes.back()), "have an output");
   op.need(std::ranges::count_if(g_spikes, is_given) == (operands.has_readout ? 0 : 1), "record no spikes");
-  op.need(std::ranges::none_of(call.results.g_v, is_given), "overwrite no record");
+  op.need(std::ranges::none_of(call.to.g_v, is_given), "overwrite no record");
   const NetworkCheck check(op, operands);
-  check.needAll(call.arguments);
+  check.needAll(call.from);
   for (std::size_t l = 0; l < operands.options.size(); ++l) {
-    const lif_network::LayerOnTiles<Value>& record = call.arguments.record.layers[l];
+    const lif_network::LayerOnTiles<Value>& record = call.from.record.layers[l];
     const bool needs_second = learns(results[l]) && operands.options[l].neuron.second_state;
     check.needLists(l, record);
     op.need(!needs_second || record.w, "record second states for its constants");

@@ -9,14 +9,6 @@
 namespace snnjax::executor::targets {
 namespace {
 
-// The static values of the layers of a call.
-std::vector<lif_network::LayerNumbers> numbersOf(const Instruction& instruction) {
-  const Attributes attributes(instruction);
-  const std::size_t layers = attributes.count("capacity");
-  if (layers == 0) refuseCall(instruction, "capacity", "have a number for each layer", "none");
-  return lif_network::LayerNumbers::read(attributes, layers);
-}
-
 // Throws where a number of slots is too large.
 builders::LayerOptions optionsOf(const Instruction& instruction, const lif_network::LayerNumbers& numbers,
                                  const lif_network::LayerConstants<Value>& constants, bool keeps_second) {
@@ -37,13 +29,6 @@ builders::LayerOptions optionsOf(const Instruction& instruction, const lif_netwo
   return options;
 }
 
-// Of the first layer, whose delays made the lists of its inputs what they are.
-unsigned delayRowsOf(const Instruction& instruction, std::size_t layers) {
-  const Attributes attributes(instruction);
-  const auto all = lif_network::ConnectionNumbers::read(attributes, layers + 1);
-  return knownNumber(instruction, "delay_rows", all.front().delay_rows, std::numeric_limits<int>::max());
-}
-
 // The arrays of a call, which are there as the table says.
 NetworkOperands networkOf(const Instruction& instruction, const std::vector<lif_network::LayerNumbers>& numbers,
                           const lif_network::Operands<Value>& from, const lif_network::RecordOnTiles<Value>& record) {
@@ -53,7 +38,11 @@ NetworkOperands networkOf(const Instruction& instruction, const std::vector<lif_
   network.ids = from.inputs.ids;
   network.inputs = network.has_lists ? from.inputs.values.value() : from.inputs.array.value();
   network.lengths = from.lengths;
-  network.delay_rows = delayRowsOf(instruction, numbers.size());
+  // Of the first layer, whose delays made the lists of its inputs what they are.
+  const Attributes attributes(instruction);
+  const auto connections = lif_network::ConnectionNumbers::read(attributes, numbers.size() + 1);
+  network.delay_rows =
+      knownNumber(instruction, "delay_rows", connections.front().delay_rows, std::numeric_limits<int>::max());
   network.layers = layersOf(from, network.has_readout);
   const bool is_known = std::ranges::all_of(network.layers, [](const LayerArrays& each) {
     return each.weights() && !each.linear.delays && !each.constants.recurrent.values &&
@@ -67,8 +56,7 @@ NetworkOperands networkOf(const Instruction& instruction, const std::vector<lif_
 }
 
 // Throws unless the arrays of a root are there that the table asks for.
-template <typename Root>
-void checkGiven(const Instruction& instruction, const Root& root, const lif_network::Operands<Value>& operands,
+void checkGiven(const Instruction& instruction, const auto& root, const lif_network::Operands<Value>& operands,
                 const std::vector<lif_network::LayerNumbers>& layers) {
   const auto has = [&](schema::Switch by, std::size_t layer) {
     if (by == schema::Switch::kCapacity) return layers[layer].capacity >= 0;
@@ -101,7 +89,7 @@ class Bringer {
 
   // Events are sorted behind all copies, which then share one exchange.
   void run() {
-    poplar::program::Sequence sorting;
+    poplar::program::Program sorting = poplar::program::Sequence();
     if (operands_.has_lists) {
       sorting = bringEvents();
     } else {
@@ -124,15 +112,15 @@ class Bringer {
     if (from.recurrent()) matrix(layer, from.recurrent(), there.recurrent, tensors.recurrent, layer.neurons);
   }
 
-  // What the forward pass adds to what it is given.
-  void bringRecord(const lif_network::RecordOnTiles<Value>& record, const Value& output) {
+  // What the forward pass added to what it was given; the readout's membranes are its output.
+  void bringRecord(const lif_network::BackwardOnTiles<Value>& from) {
     for (std::size_t l = 0; l < plan_.layers.size(); ++l) {
       const LayerTensors& tensors = network_.tensors.layers[l];
       if (plan_.layers[l].leaky) {
-        if (output) states(l, output, tensors.membranes);
+        if (from.output) states(l, from.output, tensors.membranes);
         continue;
       }
-      const lif_network::LayerOnTiles<Value>& own = record.layers[l];
+      const lif_network::LayerOnTiles<Value>& own = from.record.layers[l];
       states(l, own.v, tensors.membranes);
       if (own.w) states(l, own.w, tensors.second_states);
       if (plan_.firesLists(l)) bringLists(l + 1, own.lists);
@@ -192,7 +180,7 @@ class Bringer {
     ofGroups(layer, linear.bias ? array(linear.bias) : constant(poplar::FLOAT, 0), tensors.bias);
     ofGroups(layer, array(constants.glif.decay), tensors.decay);
     ofGroups(layer, array(constants.glif.gain), tensors.gain);
-    rows(layer, array(first.v), builders::membraneRow(plan_, l, tensors, 0), plan_.options.batch);
+    rows(layer, array(first.v), builders::rowOf(plan_, l, tensors.membranes, 0), plan_.options.batch);
     if (layer.leaky) return;
     ofGroups(layer, array(constants.glif.threshold), tensors.threshold);
     // Without a capacity every neuron gets its gradient.
@@ -209,7 +197,7 @@ class Bringer {
     const LayerPlan& layer = plan_.layers[l];
     const LayerTensors& tensors = network_.tensors.layers[l];
     const LayerArrays& from = operands_.layers[l];
-    rows(layer, array(from.first.w), builders::secondRow(plan_, l, tensors, 0), plan_.options.batch);
+    rows(layer, array(from.first.w), builders::rowOf(plan_, l, tensors.second_states, 0), plan_.options.batch);
     for (unsigned k = WDecay; k < kGlifConstants; ++k) {
       const Value& given = from.constants.glif.at(k);
       for (std::size_t g = 0; g < layer.sample_groups.size(); ++g) {
@@ -233,7 +221,7 @@ class Bringer {
   }
 
   // In any order, with ids out of range; returns what sorts them at their homes.
-  poplar::program::Sequence bringEvents() {
+  poplar::program::Program bringEvents() {
     const ListPlan& list = plan_.lists.front();
     const builders::ListTensors& tensors = network_.tensors.lists.front();
     const Tensor ids = array(operands_.ids);
@@ -249,25 +237,14 @@ class Bringer {
       bring(lowering_, array(operands_.inputs), builders::inTime(plan_, list, own_values, list.capacity));
     }
     const poplar::ComputeSet set = lowering_.graph().addComputeSet(lowering_.debug("events"));
-    const std::string vertex = poputil::templateVertex("snnjax::SortEvents", ids.elementType(), list.valued);
-    for (const builders::Home& home : list.homes) {
-      const auto own = [&](const Tensor& history, std::size_t width) {
-        return builders::historyOf(plan_, width, history, home);
-      };
-      std::vector<builders::Field> fields = {{"ids", own(own_ids, list.capacity)},
-                                             {"lists", own(tensors.history, list.stride)}};
-      if (list.valued) {
-        fields.insert(fields.end(), {{"values", own(own_values, list.capacity)},
-                                     {"sorted", own(tensors.values_history, list.capacity)},
-                                     {"slots", own(network_.event_slots, list.capacity)}});
-      }
-      builders::addVertex(lowering_.graph(), set, vertex, home.tile, fields,
-                          {{"rows", plan_.num_blocks * home.rows},
-                           {"capacity", list.capacity},
-                           {"stride", list.stride},
-                           {"num_inputs", list.num_neurons}});
-    }
-    return poplar::program::Sequence({poplar::program::Execute(set)});
+    return builders::runOnHistories(lowering_.graph(), set, plan_, list,
+                                    poputil::templateVertex("snnjax::SortEvents", ids.elementType(), list.valued),
+                                    {{"ids", own_ids},
+                                     {"lists", tensors.history},
+                                     {"values", own_values},
+                                     {"sorted", tensors.values_history},
+                                     {"slots", network_.event_slots}},
+                                    {{"num_inputs", list.num_neurons}});
   }
 
   Lowering& lowering_;
@@ -308,9 +285,7 @@ std::vector<builders::LayerWeights> inPlace(Lowering& lowering, const NetworkOpe
 }  // namespace
 
 Tensor gradientInPlace(Lowering& lowering, const LayerPlan& layer, std::size_t rows, ValueId result) {
-  if (layer.isNarrow() || lowering.type(result).dtype != Dtype::kFloat32) return {};
-  if (!(lowering.layouts().ofValue(result).blocks() == blocksOf(layer, rows))) return {};
-  lowering.make(result);
+  if (layer.isNarrow() || !isMadeIn(lowering, blocksOf(layer, rows), result)) return {};
   return matrixInPlace(lowering, layer, rows, result);
 }
 
@@ -342,38 +317,30 @@ std::vector<LayerArrays> layersOf(const lif_network::Operands<Value>& operands, 
   return layers;
 }
 
-ForwardCall::ForwardCall(const Instruction& instruction_)
-    : instruction(instruction_),
-      layers(numbersOf(instruction)),
-      operands(bound<lif_network::Operands<Value>>(instruction, instruction.inputs, "operand_names", layers.size())),
-      results(
-          bound<lif_network::ForwardOnTiles<Value>>(instruction, instruction.outputs, "result_names", layers.size())) {}
+std::vector<lif_network::LayerNumbers> numbersOf(const Instruction& instruction) {
+  const Attributes attributes(instruction);
+  const std::size_t layers = attributes.count("capacity");
+  if (layers == 0) refuseCall(instruction, "capacity", "have a number for each layer", "none");
+  return lif_network::LayerNumbers::read(attributes, layers);
+}
 
-bool ForwardCall::keepsRecord() const {
-  if (results.has(schema::Switch::kRecord, 0)) return true;
-  const auto& spikes = results.results.spikes;
-  const std::size_t hidden = operands.readout.decay ? spikes.size() : spikes.size() - 1;  // an output is no record
+bool keepsRecord(const ForwardCall& call) {
+  if (call.to.has(schema::Switch::kRecord, 0)) return true;
+  const auto& spikes = call.to.results.spikes;
+  const std::size_t hidden = call.from.readout.decay ? spikes.size() : spikes.size() - 1;  // an output is no record
   return spikes.back().ids || std::any_of(spikes.begin(), spikes.begin() + static_cast<std::ptrdiff_t>(hidden),
                                           [](const auto& own) { return own.array || own.ids; });
 }
 
-NetworkOperands ForwardCall::network() const {
-  checkGiven(instruction, operands, operands, layers);
-  checkGiven(instruction, results, operands, layers);
-  return networkOf(instruction, layers, operands, results.record);
+NetworkOperands networkOf(const ForwardCall& call) {
+  checkGiven(call.instruction, call.from, call.from, call.layers);
+  checkGiven(call.instruction, call.to, call.from, call.layers);
+  return networkOf(call.instruction, call.layers, call.from, call.to.record);
 }
 
-BackwardCall::BackwardCall(const Instruction& instruction_)
-    : instruction(instruction_),
-      layers(numbersOf(instruction)),
-      arguments(
-          bound<lif_network::BackwardOnTiles<Value>>(instruction, instruction.inputs, "operand_names", layers.size())),
-      results(bound<lif_network::BackwardResults<Value>>(instruction, instruction.outputs, "result_names",
-                                                         layers.size())) {}
-
-NetworkOperands BackwardCall::network() const {
-  checkGiven(instruction, arguments, arguments.operands, layers);
-  return networkOf(instruction, layers, arguments.operands, arguments.record);
+NetworkOperands networkOf(const BackwardCall& call) {
+  checkGiven(call.instruction, call.from, call.from.operands, call.layers);
+  return networkOf(call.instruction, call.layers, call.from.operands, call.from.record);
 }
 
 builders::NetworkOptions optionsOf(const Plan& plan, const NetworkOperands& operands, bool keeps_record) {
@@ -413,21 +380,15 @@ builders::NetworkOptions optionsOf(const Lowering& lowering, const NetworkOperan
 }
 
 NetworkOnTiles bringNetwork(Lowering& lowering, const NetworkOperands& operands,
-                            const builders::NetworkOptions& options) {
+                            const builders::NetworkOptions& options, const BackwardCall* backward) {
   const poplar::Target& target = lowering.graph().getTarget();
   NetworkOnTiles network;
   network.plan = builders::planNetwork(options, target.getNumTiles(), target.getBytesPerTile());
   network.in_place = inPlace(lowering, operands, network.plan);
   network.tensors = builders::addNetworkTensors(lowering.graph(), network.plan, network.in_place);
-  Bringer(lowering, operands, network).run();
-  return network;
-}
-
-NetworkOnTiles restoreNetwork(Lowering& lowering, const NetworkOperands& operands,
-                              const builders::NetworkOptions& options, const lif_network::RecordOnTiles<Value>& record,
-                              const Value& output) {
-  NetworkOnTiles network = bringNetwork(lowering, operands, options);
-  Bringer(lowering, operands, network).bringRecord(record, output);
+  Bringer bringer(lowering, operands, network);
+  bringer.run();
+  if (backward) bringer.bringRecord(backward->from);
   return network;
 }
 

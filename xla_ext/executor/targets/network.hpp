@@ -34,31 +34,31 @@ struct NetworkOperands {
   Value lengths;
 };
 
-// One call of the forward pass.
-struct ForwardCall {
-  explicit ForwardCall(const Instruction& instruction);
+// The static values of the layers of a call.
+std::vector<lif_network::LayerNumbers> numbersOf(const Instruction& instruction);
+
+// One call of a pass.
+template <typename From, typename To>
+struct NetworkCall {
+  explicit NetworkCall(const Instruction& given)
+      : instruction(given),
+        layers(numbersOf(given)),
+        from(bound<From>(given, given.inputs, "operand_names", layers.size())),
+        to(bound<To>(given, given.outputs, "result_names", layers.size())) {}
 
   const Instruction& instruction;
   std::vector<lif_network::LayerNumbers> layers;
-  lif_network::Operands<Value> operands;
-  lif_network::ForwardOnTiles<Value> results;
-
-  bool keepsRecord() const;  // of the run: for the backward pass, or for results
-  // Throws unless the arrays are there that the table asks for.
-  NetworkOperands network() const;
+  From from;
+  To to;
 };
+using ForwardCall = NetworkCall<lif_network::Operands<Value>, lif_network::ForwardOnTiles<Value>>;
+using BackwardCall = NetworkCall<lif_network::BackwardOnTiles<Value>, lif_network::BackwardResults<Value>>;
 
-// And of the backward pass.
-struct BackwardCall {
-  explicit BackwardCall(const Instruction& instruction);
-
-  const Instruction& instruction;
-  std::vector<lif_network::LayerNumbers> layers;
-  lif_network::BackwardOnTiles<Value> arguments;
-  lif_network::BackwardResults<Value> results;
-
-  NetworkOperands network() const;
-};
+// Whether the run keeps a record: for the backward pass, or for results.
+bool keepsRecord(const ForwardCall& call);
+// Throws unless the arrays are there that the table asks for.
+NetworkOperands networkOf(const ForwardCall& call);
+NetworkOperands networkOf(const BackwardCall& call);
 
 // What a builder needs to know of it. Before values are known, inputs are events with values, and recurrent layers
 // start from spikes.
@@ -90,14 +90,9 @@ struct NetworkOnTiles : Record {
   Tensor event_slots;
 };
 
-// Adds variables and what fills them: operands, state and inputs.
+// Adds variables and what fills them: operands, state and inputs; for a backward pass also what its forward pass left.
 NetworkOnTiles bringNetwork(Lowering& lowering, const NetworkOperands& operands,
-                            const builders::NetworkOptions& options);
-// The network as its forward pass left it: adds variables and what fills them from its record. The readout's membranes
-// are `output`, if given.
-NetworkOnTiles restoreNetwork(Lowering& lowering, const NetworkOperands& operands,
-                              const builders::NetworkOptions& options, const lif_network::RecordOnTiles<Value>& record,
-                              const Value& output);
+                            const builders::NetworkOptions& options, const BackwardCall* backward = nullptr);
 // Membranes or second states of a layer after each step, [num_steps, batch, neurons].
 Tensor afterSteps(const builders::NetworkPlan& plan, std::size_t layer, const Tensor& states);
 // Weights that were read in place are now those of these operands, wherever they are.

@@ -72,8 +72,8 @@ void NetworkCheck::needCotangents(const BackwardCall& call) const {
     for (std::size_t i = 0; i < leaf.rank; ++i) sizes.push_back(lengthOf(schema::formOf(leaf.axes[i]).base, l));
     if (operand != nullptr) check_.need(check_.op().type(*g), schema::Numbers::kFloats, sizes);
   };
-  schema::checkCotangents(call.arguments.operands, call.results, operands_.options.size(), visit,
-                          refusal(call.instruction), false);
+  schema::checkCotangents(call.from.operands, call.to, operands_.options.size(), visit, refusal(call.instruction),
+                          false);
 }
 
 }  // namespace snnjax::executor::targets

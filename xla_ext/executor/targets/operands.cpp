@@ -21,13 +21,11 @@ Tensor weightsInPlace(Lowering& lowering, const builders::TileRange& tiles, std:
   return memory.valid() ? memory.reshape({tiles.count, (rows + 1) * tiles.columns}) : memory;
 }
 
-Tensor gradientInPlace(Lowering& lowering, const builders::TileRange& tiles, std::size_t rows, std::size_t neurons,
-                       ValueId result) {
-  const std::optional<Blocks> blocks = blocksOf(tiles, rows, neurons);
-  if (!blocks || lowering.type(result).dtype != Dtype::kFloat32) return {};
-  if (!(lowering.layouts().ofValue(result).blocks() == *blocks)) return {};
+bool isMadeIn(Lowering& lowering, const Blocks& blocks, ValueId result) {
+  if (lowering.type(result).dtype != Dtype::kFloat32) return false;
+  if (!(lowering.layouts().ofValue(result).blocks() == blocks)) return false;
   lowering.make(result);
-  return weightsInPlace(lowering, tiles, rows, neurons, result);
+  return true;
 }
 
 std::size_t dimension(const Plan& plan, const Value& value, std::size_t axis) {

@@ -17,16 +17,12 @@ std::optional<Blocks> blocksOf(const builders::TileRange& tiles, std::size_t row
 // Such weights as the builders take them, [tiles, (rows + 1) * columns], of a value in that layout; else not valid.
 Tensor weightsInPlace(Lowering& lowering, const builders::TileRange& tiles, std::size_t rows, std::size_t neurons,
                       ValueId value);
-// The same for a float32 gradient, a result about to be computed.
-Tensor gradientInPlace(Lowering& lowering, const builders::TileRange& tiles, std::size_t rows, std::size_t neurons,
-                       ValueId result);
+// Whether a float32 gradient, a result about to be computed, comes to lie in a layout; then its memory is made.
+bool isMadeIn(Lowering& lowering, const Blocks& blocks, ValueId result);
 
 // An operand without its groups axis, which has length 1.
 Tensor operand(Lowering& lowering, const Value& value);
 std::size_t dimension(const Plan& plan, const Value& value, std::size_t axis);
-inline std::size_t dimension(const Lowering& lowering, const Value& value, std::size_t axis) {
-  return dimension(lowering.plan(), value, axis);
-}
 
 // Fills a tensor of the operand's shape, or one that repeats it along its first dimensions; numbers are converted.
 void bring(Lowering& lowering, const Tensor& from, const Tensor& to);

@@ -15,9 +15,9 @@ using SelectionBackward = Call<select_spikes::BackwardOperands<Value>, select_sp
 
 builders::SelectSpikesOptions optionsOf(const Lowering& lowering, const Value& v, const Value& ids) {
   builders::SelectSpikesOptions options;
-  options.rows = static_cast<unsigned>(dimension(lowering, v, 1));
-  options.neurons = static_cast<unsigned>(dimension(lowering, v, 2));
-  options.capacity = static_cast<unsigned>(dimension(lowering, ids, 2));
+  options.rows = static_cast<unsigned>(dimension(lowering.plan(), v, 1));
+  options.neurons = static_cast<unsigned>(dimension(lowering.plan(), v, 2));
+  options.capacity = static_cast<unsigned>(dimension(lowering.plan(), ids, 2));
   options.half_membranes = isHalf(lowering.plan(), v);
   options.long_ids = isLong(lowering.plan(), ids);
   return options;
@@ -56,7 +56,7 @@ void selectSpikesBackward(Lowering& lowering, const Instruction& instruction) {
   bring(lowering, operand(lowering, call.from.g), tensors.values);
   auto gradients = builders::addSelectSpikesBackward(lowering.graph(), options, tensors, lowering.program());
   yield(lowering, call.to.g_v, gradients.v);
-  if (dimension(lowering, call.to.g_threshold.array, 1) == 1) {
+  if (dimension(lowering.plan(), call.to.g_threshold.array, 1) == 1) {
     gradients.threshold = popops::reduce(lowering.graph(), gradients.threshold, poplar::FLOAT, {0},
                                          popops::Operation::ADD, lowering.program(), lowering.debug("threshold"));
   }

@@ -17,8 +17,7 @@ ValueId weightsOf(const Product& call) { return call.from.weights.array.value();
 ValueId weightsOf(const SpikesBackward& call) { return call.from.weights.value(); }
 ValueId weightsOf(const WeightsBackward& call) { return call.to.g_weights.value(); }
 
-template <typename Target>
-builders::SpikeMatmulOptions optionsOf(const Plan& plan, const Target& call) {
+builders::SpikeMatmulOptions optionsOf(const Plan& plan, const auto& call) {
   const Value &ids = call.from.ids, weights = weightsOf(call);
   return {.rows = static_cast<unsigned>(dimension(plan, ids, 1)),
           .capacity = static_cast<unsigned>(dimension(plan, ids, 2)),
@@ -33,9 +32,8 @@ bool isEmpty(const builders::SpikeMatmulOptions& options) {
 }
 
 // The variables of a product with weights, used in place if on their tiles, else copied there.
-template <typename Target>
 builders::SpikeMatmulTensors addTensors(Lowering& lowering, const builders::SpikeMatmulOptions& options,
-                                        const Target& call) {
+                                        const auto& call) {
   const builders::TileRange tiles = builders::tilesOf(options, lowering.graph().getTarget().getNumTiles());
   const std::size_t rows = options.num_inputs, columns = options.outputs;
   const Tensor in_place = weightsInPlace(lowering, tiles, rows, columns, weightsOf(call));
@@ -81,14 +79,17 @@ void spikeMatmulWeightsBackward(Lowering& lowering, const Instruction& instructi
   const auto options = optionsOf(lowering.plan(), call);
   if (isEmpty(options)) return yieldZeros(lowering, instruction);
   const builders::TileRange tiles = builders::tilesOf(options, lowering.graph().getTarget().getNumTiles());
-  const Tensor in_place = gradientInPlace(lowering, tiles, options.num_inputs, options.outputs, weightsOf(call));
+  const std::size_t rows = options.num_inputs, columns = options.outputs;
+  const std::optional<Blocks> blocks = blocksOf(tiles, rows, columns);
+  const bool is_in_place = blocks && isMadeIn(lowering, *blocks, weightsOf(call));
+  const Tensor in_place = is_in_place ? weightsInPlace(lowering, tiles, rows, columns, weightsOf(call)) : Tensor();
   const auto tensors = builders::addSpikeMatmulTensors(lowering.graph(), options, poplar::FLOAT, in_place);
   bring(lowering, operand(lowering, call.from.ids), tensors.ids);
   bring(lowering, operand(lowering, call.from.values), tensors.values);
   bringCotangent(lowering, options, tensors, call.from.g);
   lowering.program().add(builders::addSpikeMatmulWeightsGradient(lowering.graph(), options, tensors));
   if (in_place.valid()) return;
-  yield(lowering, call.to.g_weights, asRows(tensors.weights, tiles, options.num_inputs, options.outputs));
+  yield(lowering, call.to.g_weights, asRows(tensors.weights, tiles, rows, columns));
 }
 
 template <typename Target>

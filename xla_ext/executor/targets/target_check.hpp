@@ -28,8 +28,7 @@ class TargetCheck {
   }
 
  private:
-  template <typename Root>
-  void needRoot(const Root& root, schema::Lengths& lengths) const {
+  void needRoot(const auto& root, schema::Lengths& lengths) const {
     const auto has = [&](schema::Switch by, std::size_t layer) { return root.has(by, layer); };
     const auto visit = [&](const schema::Leaf& leaf, std::size_t, const Value& value) {
       const ArrayType& type = op_.type(*value);

@@ -1,20 +1,17 @@
 // Costs of the snn codelets: figures that a reader can count, and monotone in the work.
+#include "poplar_kernels/lists/cycles.hpp"
 #include "kernels/alone.hpp"
 #include "kernels/lists/lists.hpp"
-#include "poplar_kernels/lists/join_candidates_cycles.hpp"
-#include "poplar_kernels/lists/list_inputs_cycles.hpp"
-#include "poplar_kernels/lists/select_marked_cycles.hpp"
-#include "poplar_kernels/lists/select_spikes_cycles.hpp"
-#include "poplar_kernels/network/lif_network_state_cycles.hpp"
-#include "poplar_kernels/products/list_rows_cycles.hpp"
-#include "poplar_kernels/products/scatter_list_cycles.hpp"
-#include "poplar_kernels/products/spike_matmul_cycles.hpp"
-#include "poplar_kernels/reductions/sum_rows_cycles.hpp"
+#include "kernels/network/neurons.hpp"
+#include "poplar_kernels/network/cycles.hpp"
+#include "poplar_kernels/products/cycles.hpp"
+#include "poplar_kernels/reductions/cycles.hpp"
 
 namespace {
 
 using namespace kernels;
 using namespace snnjax::cycles;
+using kernels::GradientSwitches;
 
 constexpr unsigned char kSubtract = snnjax::Subtract, kNone = snnjax::None, kSuperspike = snnjax::Superspike;
 
@@ -52,7 +49,7 @@ static_assert(numBelow(0) == 4 && numBelow(14) == 4 + 4 * 7);
 static_assert(advance(kNone, true) == 16 && advance(kSubtract, true) == 17 && advance(kSubtract, false) == 15);
 static_assert(advanceTwo(kNone, true) == 25 + 1 && advanceTwo(kSubtract, false) == 26 + 2);
 static_assert(surrogate(kSuperspike) == 4 + 4 + 6);
-static_assert(membraneGradient({kSubtract, kSuperspike, true}) == 25 + 14 + 8);
+static_assert(membraneGradient(GradientSwitches{kSubtract, kSuperspike, true}) == 25 + 14 + 8);
 
 // Lists.
 static_assert(walkOf({30, 4, 1}) == 30 * 7 + 4 * 10 + 6);
@@ -116,7 +113,8 @@ void testSamplesMonotone() {
   checkMonotone("filled", [](unsigned n) { return filled(n, 2, 2); });
   checkMonotone("copied", [](unsigned n) { return moved(n, 2, 2); });
   for (unsigned char kind = kSuperspike; kind <= snnjax::StraightThrough; ++kind) {
-    CHECK(membraneGradient({kSubtract, kind, false}) > membraneGradient({kSubtract, kind, true}));
+    CHECK(membraneGradient(GradientSwitches{kSubtract, kind, false}) >
+          membraneGradient(GradientSwitches{kSubtract, kind, true}));
   }
 }
 

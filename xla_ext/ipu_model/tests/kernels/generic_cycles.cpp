@@ -1,16 +1,16 @@
 // Costs of the generic codelets, and of gradients: figures that a reader can count, and monotone in the work.
 #include "check.hpp"
+#include "kernels/network/neurons.hpp"
 #include "poplar_kernels/elementwise/cast_cycles.hpp"
-#include "poplar_kernels/elementwise/random_cycles.hpp"
-#include "poplar_kernels/movement/copy_cycles.hpp"
-#include "poplar_kernels/movement/gather_cycles.hpp"
-#include "poplar_kernels/movement/scatter_rows_cycles.hpp"
-#include "poplar_kernels/network/lif_gradient_scan_cycles.hpp"
-#include "poplar_kernels/reductions/reduce_cycles.hpp"
+#include "poplar_kernels/elementwise/cycles.hpp"
+#include "poplar_kernels/movement/cycles.hpp"
+#include "poplar_kernels/network/cycles.hpp"
+#include "poplar_kernels/reductions/cycles.hpp"
 
 namespace {
 
 using namespace snnjax::cycles;
+using kernels::GradientSwitches;
 
 // Ten rows of 8 columns apart: four pairs, each 10 and 3 a row. Side by side: 5 pairs and their join for each output.
 static_assert(reduce(8, 10, 8, Element::Float) == 35 + 4 * (10 + 10 * 3));
@@ -20,8 +20,8 @@ static_assert(reduce(8, 10, 1, Element::Float) == 35 + 8 * (10 + 5 * 3 + 2));
 static_assert(reduce(8, 9, 1, Element::Float) == 35 + 8 * (10 + 9 * 3 + 2));
 static_assert(reduce(8, 10, 8, Element::Integer) == 35 + 8 * (10 + 10 * 4));
 
-static_assert(constantsGradient({snnjax::None, snnjax::Superspike, true}) ==
-              membraneGradient({snnjax::None, snnjax::Superspike, true}) + 10 + 4 + 2 + 10 + 3);
+constexpr GradientSwitches kNoReset = {snnjax::None, snnjax::Superspike, true};
+static_assert(constantsGradient(kNoReset) == membraneGradient(kNoReset) + 10 + 4 + 2 + 10 + 3);
 
 // Each function of one number must not fall where that number grows by `step`.
 template <typename F>

@@ -7,10 +7,9 @@
 
 #define SNNJAX_VECTOR_FORM
 #define float2 counting::Float2
-#include "poplar_kernels/lists/join_candidates_cycles.hpp"
-#include "poplar_kernels/lists/select_spikes_cycles.hpp"
+#include "poplar_kernels/lists/cycles.hpp"
 #include "poplar_kernels/lists/selection.hpp"
-#include "poplar_kernels/network/lif_recurrent_cycles.hpp"
+#include "poplar_kernels/network/cycles.hpp"
 #undef float2
 
 namespace {

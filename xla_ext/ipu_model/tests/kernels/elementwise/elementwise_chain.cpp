@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "kernels/alone.hpp"
-#include "poplar_kernels/elementwise/elementwise_chain_cycles.hpp"
+#include "poplar_kernels/elementwise/cycles.hpp"
 #include "poplar_kernels/elementwise/elementwise_chain_ops.hpp"
 
 namespace {

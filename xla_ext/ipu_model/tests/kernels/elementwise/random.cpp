@@ -4,7 +4,7 @@
 #include <poplar/HalfFloat.hpp>
 
 #include "kernels/alone.hpp"
-#include "poplar_kernels/elementwise/random_cycles.hpp"
+#include "poplar_kernels/elementwise/cycles.hpp"
 
 namespace {
 

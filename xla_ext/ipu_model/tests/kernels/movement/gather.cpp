@@ -1,9 +1,8 @@
-// The codelets of gather.cpp and scatter_rows.cpp alone.
+// The codelets of gather.cpp and scatter.cpp alone.
 #include <algorithm>
 
 #include "kernels/alone.hpp"
-#include "poplar_kernels/movement/gather_cycles.hpp"
-#include "poplar_kernels/movement/scatter_rows_cycles.hpp"
+#include "poplar_kernels/movement/cycles.hpp"
 
 namespace {
 

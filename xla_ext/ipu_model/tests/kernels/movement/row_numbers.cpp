@@ -1,6 +1,6 @@
 // RowNumbers alone, against the definition of a gather's and a scatter's first element.
 #include "kernels/alone.hpp"
-#include "poplar_kernels/movement/row_numbers_cycles.hpp"
+#include "poplar_kernels/movement/cycles.hpp"
 
 namespace {
 

@@ -2,7 +2,7 @@
 #include <poplar/HalfFloat.hpp>
 
 #include "kernels/alone.hpp"
-#include "poplar_kernels/movement/scatter_with_cycles.hpp"
+#include "poplar_kernels/movement/cycles.hpp"
 
 namespace {
 

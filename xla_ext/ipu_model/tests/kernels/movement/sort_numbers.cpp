@@ -5,7 +5,7 @@
 #include <poplar/HalfFloat.hpp>
 
 #include "kernels/alone.hpp"
-#include "poplar_kernels/movement/sort_numbers_cycles.hpp"
+#include "poplar_kernels/movement/cycles.hpp"
 
 namespace {
 

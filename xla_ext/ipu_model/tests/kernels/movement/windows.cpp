@@ -1,6 +1,6 @@
 // The codelets of windows.cpp alone: windows inside, at both ends, and starts that lie far outside.
 #include "kernels/alone.hpp"
-#include "poplar_kernels/movement/windows_cycles.hpp"
+#include "poplar_kernels/movement/cycles.hpp"
 
 namespace {
 

@@ -16,6 +16,12 @@ struct Kind {
   bool detach;
 };
 
+// What costs of gradients read of a vertex.
+struct GradientSwitches {
+  unsigned char reset, surrogate;
+  bool detach_reset;
+};
+
 // From [batch, num_steps, n] the row of a step: [batch, n].
 inline std::vector<float> stepOf(const std::vector<float>& rows, unsigned t, unsigned n) {
   std::vector<float> step;

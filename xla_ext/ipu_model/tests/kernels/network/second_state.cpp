@@ -1,7 +1,8 @@
 // The codelets of lif_network for neurons with a second state, each alone against the equations of
 // snnjax/ops/_lif_network/layer.py. What they share with plain LIF (lists, lengths, time) the tests of that hold.
 #include "kernels/alone.hpp"
-#include "poplar_kernels/network/lif_network_state_cycles.hpp"
+#include "kernels/network/neurons.hpp"
+#include "poplar_kernels/network/cycles.hpp"
 
 namespace {
 
@@ -307,7 +308,7 @@ using namespace snnjax::cycles;
 static_assert(advanceSecond(false) == 15 && advanceSecond(true) == 15 + 4);
 static_assert(secondGradient(false) == 18 && secondGradient(true) == 18 + 7);
 static_assert(kSecondConstantsGradient == 8 + 6 + 10 + 4 + 18);
-static_assert(firstSecondGradient({snnjax::None, snnjax::Boxcar, true}) == 9 + 1 + 3 + 7 + 6);
+static_assert(firstSecondGradient(GradientSwitches{snnjax::None, snnjax::Boxcar, true}) == 9 + 1 + 3 + 7 + 6);
 static_assert(kLastSecondGradient == 10);
 
 // The second state costs something in each pair, more where it raises thresholds, and grows with the neurons.

@@ -1,7 +1,9 @@
 // A readout's backward pass on the tiles of the neurons that it reads.
+#include <poplar/Vertex.hpp>
+
 #include "kernels/alone.hpp"
 #include "poplar_kernels/conventions.hpp"
-#include "poplar_kernels/products/readout_rows_cycles.hpp"
+#include "poplar_kernels/products/cycles.hpp"
 
 namespace {
 

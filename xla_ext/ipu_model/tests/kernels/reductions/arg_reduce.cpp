@@ -3,7 +3,7 @@
 #include <poplar/HalfFloat.hpp>
 
 #include "kernels/alone.hpp"
-#include "poplar_kernels/reductions/arg_reduce_cycles.hpp"
+#include "poplar_kernels/reductions/cycles.hpp"
 
 namespace {
 

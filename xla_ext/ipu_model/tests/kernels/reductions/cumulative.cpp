@@ -2,7 +2,7 @@
 #include <poplar/HalfFloat.hpp>
 
 #include "kernels/alone.hpp"
-#include "poplar_kernels/reductions/cumulative_cycles.hpp"
+#include "poplar_kernels/reductions/cycles.hpp"
 
 namespace {
 

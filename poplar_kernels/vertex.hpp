@@ -1,13 +1,30 @@
-// How the workers of a tile share the work of a MultiVertex.
+// What vertices are made of: short names of fields, and how the workers of a tile share the work of a MultiVertex.
 #pragma once
 
 #include <poplar/Vertex.hpp>
+#include <type_traits>
 
 namespace snnjax {
+
+// Contiguous regions on the vertex's own tile, aligned to 8 bytes for 64-bit loads and stores. A ONE_PTR carries no
+// size: sizes are states.
+template <class T>
+using In = poplar::Input<poplar::Vector<T, poplar::VectorLayout::ONE_PTR, 8>>;
+template <class T>
+using Out = poplar::Output<poplar::Vector<T, poplar::VectorLayout::ONE_PTR, 8>>;
+template <class T>
+using InOut = poplar::InOut<poplar::Vector<T, poplar::VectorLayout::ONE_PTR, 8>>;
+
+// A field or state that only some instances of a vertex have; in the others it takes no space, on the tile either.
+struct Nothing {};
+template <bool is_there, class Field>
+using If = std::conditional_t<is_there, Field, Nothing>;
 
 // Elements [first, last).
 struct Range {
   unsigned first, last;
+
+  constexpr unsigned count() const { return last - first; }
 };
 
 constexpr unsigned smaller(unsigned a, unsigned b) { return a < b ? a : b; }
@@ -53,8 +70,7 @@ struct RowShares {
       : rows(num_rows), shares(larger(poplar::MultiVertex::numWorkers() / larger(num_rows, 1), 1)) {}
 
   // Calls body(row, share) for all of this worker's shares.
-  template <class Body>
-  void forEach(unsigned worker, Body&& body) const {
+  void forEach(unsigned worker, auto&& body) const {
     for (unsigned item = worker; item < rows * shares; item += poplar::MultiVertex::numWorkers()) {
       body(item / shares, item % shares);
     }
@@ -79,8 +95,7 @@ constexpr unsigned rowsPerUnit(unsigned width) {
 
 // Calls body(k, row) for each entry of numbers[count] that names a row of `own`, in their order; the number of the
 // table's first row is `first_row`.
-template <class Body>
-inline void forEachOwnRow(const unsigned* numbers, unsigned count, unsigned first_row, Range own, Body&& body) {
+inline void forEachOwnRow(const unsigned* numbers, unsigned count, unsigned first_row, Range own, auto&& body) {
   for (unsigned k = 0; k < count; ++k) {
     const unsigned row = numbers[k] - first_row;
     if (row - own.first < own.last - own.first) body(k, row);  // below the share it wraps around: also larger
