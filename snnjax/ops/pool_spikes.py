@@ -155,12 +155,20 @@ class Pooling:
             kept = [slice(more, more + count) for more, count in zip(skipped, lengths, strict=True)]
             yield phases[phase][0][:, *kept]
 
-    def _summed(self, image: Array) -> Array:
-        """The sums of adjacent windows."""
+    @property
+    def axes_of_window(self) -> tuple[int, ...]:
+        """The axes of `split` that count the pixels of a window."""
+        return tuple(range(2, 2 + 2 * len(self.window), 2))
+
+    def split(self, image: Array) -> Array:
+        """The pixels of adjacent windows: ``[rows, windows, window (for each axis), channels]``."""
         kept = tuple(slice(n * size) for n, size in zip(self.out_shape[:-1], self.window, strict=True))
         split = [length for pair in zip(self.out_shape[:-1], self.window, strict=True) for length in pair]
-        image = image[:, *kept, :].reshape(image.shape[0], *split, self.shape[-1])
-        return jnp.sum(image, axis=tuple(range(2, 2 + 2 * len(self.window), 2)))
+        return image[:, *kept, :].reshape(image.shape[0], *split, self.shape[-1])
+
+    def _summed(self, image: Array) -> Array:
+        """The sums of adjacent windows."""
+        return jnp.sum(self.split(image), axis=self.axes_of_window)
 
     def listed(self, spikes: SparseSpikes) -> SparseSpikes:
         """Lists of windows: each entry counts in all of its windows, or in those whose maximum it is."""
@@ -187,12 +195,24 @@ def _maximum(pooling: Pooling, image: Array) -> Array:
 @_maximum.defjvp
 def _maximum_derivative(pooling: Pooling, image: tuple[Array], tangent: tuple[Array]) -> tuple[Array, Array]:
     largest = pooling.over_windows(*image)
+    if pooling.is_adjacent:
+        return largest, _change_of_first(pooling, pooling.split(*image), largest, pooling.split(*tangent))
     found, is_found = jnp.zeros_like(largest), jnp.zeros(largest.shape, bool)
     for own, change in zip(pooling.places(*image, -np.inf), pooling.places(*tangent, 0), strict=True):
         is_first = (own == largest) & ~is_found
         found += jnp.where(is_first, change, 0)
         is_found |= is_first
     return largest, found
+
+
+def _change_of_first(pooling: Pooling, image: Array, largest: Array, tangent: Array) -> Array:
+    """That of the first of the largest pixels of each window; its transpose writes each pixel once, in its place."""
+    axes, size = pooling.axes_of_window, math.prod(pooling.window)
+    lengths = [length for pixels in pooling.window for length in (1, pixels)]
+    place = np.arange(size, dtype=np.min_scalar_type(size)).reshape(1, *lengths, 1)
+    is_largest = image == jnp.expand_dims(largest, axes)
+    first = jnp.min(jnp.where(is_largest, place, place.dtype.type(size)), axes, keepdims=True)
+    return jnp.sum(jnp.where(place == first, tangent, 0), axes)
 
 
 def _is_largest(pooling: Pooling, spikes: SparseSpikes) -> Array:

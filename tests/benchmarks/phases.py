@@ -79,7 +79,7 @@ PHASES = {
     "lists of spikes, and the same by neuron": (
         *("listNonZero", "listNonZeroBytes", "listBits", "listEntries", "markOnes", "markIds", "expandBits"),
         *("mark", "listRows"),
-        *("countMarks", "compressMarked", "expandMarked", "RowLister::*", "ListedCotangents::*"),
+        *("countMarks", "compressMarked", "expandMarked", "addMarked", "RowLister::*", "ListedCotangents::*"),
         *("SpikeLists::*", "SpikeRows::*", "ListedRows::*", "*Source::*", "StepSpikes::*", "Selection::*"),
         *("TransposedSpikes::TransposedSpikes", "TransposedSpikes::fill", "ForwardPass::*"),
         *(

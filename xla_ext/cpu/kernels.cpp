@@ -36,6 +36,7 @@ constexpr Kernels kKernels{
     .countMarks = countMarks,
     .compressMarked = compressMarked,
     .expandMarked = expandMarked,
+    .addMarked = addMarked,
     .streamRows = streamRows,
     .affine = affine,
     .listEntries = listEntries,

@@ -105,17 +105,19 @@ struct StepForward {
   Index rows, columns;
   NeuronConstants constants;
   Reset reset;
-  Index step;                // the number of this time step
-  const std::int32_t* ends;  // [rows], the step after the last one of each sample
-  Rows<const float> current;
-  NeuronState<Rows<float>> state;       // updated; data nullptr where there is none, as of the second state
-  Rows<float> counts;                   // true spikes so far, updated
-  Rows<std::uint64_t> spikes;           // bits, overwritten
-  Rows<std::uint64_t> near;             // bits of second_threshold < v <= threshold, overwritten; data may be nullptr
-  Rows<float> record;                   // membranes after the step; data may be nullptr
-  Rows<std::uint16_t> record_bfloat16;  // their distances from originOf(threshold), likewise
-  Rows<float> record_current;           // currents of the step; data may be nullptr
-  bool record_streams;                  // bypassing the caches: it is too large to stay there until it is read
+  Index step;                             // the number of this time step
+  const std::int32_t* ends;               // [rows], the step after the last one of each sample
+  Rows<const float> current;              // in whole vectors
+  const float *factor, *term;             // of the currents, [columns] in whole vectors; either may be nullptr
+  NeuronState<Rows<const float>> before;  // the step; data nullptr: `state`
+  NeuronState<Rows<float>> state;         // after the step; data nullptr where there is none, as of the second state
+  Rows<float> counts;                     // true spikes so far, updated; data may be nullptr
+  Rows<std::uint64_t> spikes;             // bits, overwritten
+  Rows<std::uint64_t> near;               // bits of second_threshold < v <= threshold, overwritten; data may be nullptr
+  Rows<float> record;                     // membranes after the step; data may be nullptr
+  Rows<std::uint16_t> record_bfloat16;    // their distances from originOf(threshold), likewise
+  Rows<float> record_current;             // currents of the step; data may be nullptr
+  bool record_streams;                    // bypassing the caches: it is too large to stay there until it is read
 };
 
 // What is not recorded of the state, after one time step again: it follows from membranes, and is cheaper than a
@@ -307,6 +309,8 @@ struct Kernels {
   void (*compressMarked)(const std::uint64_t* marks, Index width, const float* from, float* out);
   // And back: the next of `count` numbers for each set bit, 0 for the others and where there is no next one.
   void (*expandMarked)(const std::uint64_t* marks, Index width, const float* from, Index count, float* out);
+  // The same, added to what is there.
+  void (*addMarked)(const std::uint64_t* marks, Index width, const float* from, Index count, float* out);
 
   // to[r] = from[r], or scale * from[r], where aligned rows are written past the caches.
   void (*streamRows)(Rows<const float> from, Index rows, Index columns, const float* scale, Rows<float> to);

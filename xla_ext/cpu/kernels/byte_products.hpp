@@ -47,20 +47,6 @@ inline Floats toFloats(HalfInt16s x) {
   return __builtin_convertvector(ints, Floats);
 }
 
-// start + scale * sum, rounded once where there is an instruction for it: left to itself, GCC 12 takes it here and not
-// there, and the bits of a column would depend on which vectors are summed with it.
-inline Floats fused(Floats start, Floats scale, Floats sum) {
-#if defined(__AVX512F__)
-  return (Floats)_mm512_fmadd_ps((__m512)scale, (__m512)sum, (__m512)start);
-#elif defined(__FMA__)
-  return (Floats)_mm256_fmadd_ps((__m256)scale, (__m256)sum, (__m256)start);
-#elif defined(__ARM_NEON)
-  return (Floats)vfmaq_f32((float32x4_t)start, (float32x4_t)scale, (float32x4_t)sum);
-#else
-  return start + scale * sum;
-#endif
-}
-
 // out = start + scale * sum, of whole vectors of columns or one cut off after `left`.
 template <bool kWhole>
 inline void finishSum(Floats sum, const float* scale, const float* start, float* out, Index left) {

@@ -263,16 +263,26 @@ inline void compressMarked(const std::uint64_t* marks, Index width, const float*
   }
 }
 
-inline void expandMarked(const std::uint64_t* marks, Index width, const float* from, Index count, float* out) {
+template <bool kAdds>
+inline void spreadOver(const std::uint64_t* marks, Index width, const float* from, Index count, float* out) {
   for (Index first = 0; first < width; first += kLanes) {
     const Index left = width - first;
     const std::uint32_t own = marksAt(marks, first);
-    const Floats x = spreadMarked(own, count >= kLanes ? load(from) : loadPart(from, count));
+    Floats x = spreadMarked(own, count >= kLanes ? load(from) : loadPart(from, count));
+    if constexpr (kAdds) x += left >= kLanes ? load(out + first) : loadPart(out + first, left);
     left >= kLanes ? store(out + first, x) : storePart(out + first, x, left);
     const Index used = __builtin_popcount(own);
     from += used < count ? used : count;
     count -= used < count ? used : count;
   }
+}
+
+inline void expandMarked(const std::uint64_t* marks, Index width, const float* from, Index count, float* out) {
+  spreadOver<false>(marks, width, from, count, out);
+}
+
+inline void addMarked(const std::uint64_t* marks, Index width, const float* from, Index count, float* out) {
+  spreadOver<true>(marks, width, from, count, out);
 }
 
 inline Ints loadIds(const std::int32_t* from) {

@@ -124,6 +124,13 @@ inline NeuronState<T*> rowOf(const NeuronState<Rows<T>>& state, Index r) {
   return row;
 }
 
+inline NeuronState<const float*> constOf(const NeuronState<float*>& state) {
+  NeuronState<const float*> row{};
+  SNNJAX_UNROLL
+  for (unsigned i = 0; i < kNeuronStates; ++i) row.at(i) = state.at(i);
+  return row;
+}
+
 inline void putPart(float* row, Index column, Index left, Floats x) {
   if (row != nullptr) left < kLanes ? storePart(row + column, x, left) : store(row + column, x);
 }
@@ -131,9 +138,14 @@ inline void putPart(float* row, Index column, Index left, Floats x) {
 // Past its end, a sample keeps its membranes and is silent.
 inline void keepRow(const StepForward& step, Index r) {
   const RecordRow to = recordRow(step, r);
+  const NeuronState<const float*> before = rowOf(step.before, r);
+  const NeuronState<float*> state = rowOf(step.state, r);
   for (Index column = 0; column < step.columns; column += kLanes) {
     const Index left = step.columns - column;
-    to.put(column, left, load(step.state.v.row(r) + column), load(step.constants.threshold + column));
+    for (unsigned i = 0; i < kNeuronStates; ++i) {
+      if (before.at(i) != nullptr) store(state.at(i) + column, load(before.at(i) + column));
+    }
+    to.put(column, left, load(state.v + column), load(step.constants.threshold + column));
     putPart(rowOf(step.record_current, r), column, left, Floats{});
   }
   for (Index word = 0; word < (step.columns + 63) / 64; ++word) {
@@ -145,13 +157,22 @@ inline void keepRow(const StepForward& step, Index r) {
 // What a row of neurons has, from some column on.
 struct NeuronRow {
   NeuronConstants constants;
-  const float* current;
+  const float *current, *factor, *term;
+  NeuronState<const float*> before;
   NeuronState<float*> state;
   float* counts;
   RecordRow to;
   float* record_current;
   Index left;  // columns that there are
 };
+
+// Fused as in `affine`: the same bits wherever currents are computed.
+inline Floats currentAt(const NeuronRow& row, Index at) {
+  const Floats x = load(row.current + at);
+  if (row.factor == nullptr) return row.term == nullptr ? x : x + load(row.term + at);
+  const Floats factor = load(row.factor + at);
+  return row.term == nullptr ? factor * x : fused(load(row.term + at), factor, x);
+}
 
 // `kVectors` vectors of neurons, up to a word of bits. `kKeeps`: membranes or currents are recorded, which inference
 // mostly does not need. `kHolds`: neurons have a refractory period.
@@ -162,11 +183,11 @@ inline void stepVectors(const NeuronRow& row, Index column, std::uint64_t* spike
   SNNJAX_UNROLL
   for (int i = 0; i < kVectors; ++i) {
     const Index at = column + i * kLanes;
-    const Floats before = load(row.state.v + at), current = load(row.current + at);
+    const Floats before = load(row.before.v + at), current = currentAt(row, at);
     [[maybe_unused]] Floats remaining{};
-    if constexpr (kSecond) w[i] = load(row.state.w + at);
+    if constexpr (kSecond) w[i] = load(row.before.w + at);
     if constexpr (kHolds) {
-      remaining = load(row.state.remaining + at);
+      remaining = load(row.before.remaining + at);
       held[i] = greater(remaining, Floats{});
     }
     Floats threshold = raised<kSecond>(row.constants, row.constants.threshold, at, w[i]);
@@ -189,6 +210,7 @@ inline void stepVectors(const NeuronRow& row, Index column, std::uint64_t* spike
     if constexpr (kHolds) {
       store(row.state.remaining + at, remainingAfter(row.constants, at, remaining, spiked[i]));
     }
+    if (row.counts == nullptr) continue;
     const Floats count = load(row.counts + at);
     store(row.counts + at, select(spiked[i], count + 1.0F, count));
   }
@@ -211,8 +233,11 @@ inline void stepRow(const StepForward& step, Index r) {
   const Index columns = step.columns;
   const NeuronRow row{.constants = step.constants,
                       .current = step.current.row(r),
+                      .factor = step.factor,
+                      .term = step.term,
+                      .before = step.before.v.data == nullptr ? constOf(rowOf(step.state, r)) : rowOf(step.before, r),
                       .state = rowOf(step.state, r),
-                      .counts = step.counts.row(r),
+                      .counts = rowOf(step.counts, r),
                       .to = recordRow(step, r),
                       .record_current = rowOf(step.record_current, r),
                       .left = columns};
@@ -273,10 +298,8 @@ template <bool HasFactor, bool HasTerm>
 inline void affineBy(const float* x, const float* factor, const float* term, Index columns, float* out) {
   for (Index column = 0; column < columns; column += kLanes) {
     const Index left = columns - column;
-    Floats y = part(x, column, left);
-    if constexpr (HasFactor) y = part(factor, column, left) * y;
-    if constexpr (HasTerm) y += part(term, column, left);
-    putPart(out, column, left, y);
+    const Floats own = part(x, column, left), scale = HasFactor ? part(factor, column, left) : splat(1.0F);
+    putPart(out, column, left, HasTerm ? fused(part(term, column, left), scale, own) : scale * own);
   }
 }
 

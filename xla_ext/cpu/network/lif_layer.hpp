@@ -130,6 +130,11 @@ inline void readCurrents(const Layer& layer, const Numbers& given, Index place, 
                    bias == nullptr ? nullptr : bias + column, columns, out);
 }
 
+// Whether these columns of given currents can be read where they lie, in whole vectors.
+inline bool areReadInPlace(const Numbers& given, Index columns) {
+  return !given.is_bfloat16 && columns % kernels().lanes == 0;
+}
+
 // How many columns one thread takes at a time behind a convolution or given currents: tiles of even size, at least two.
 inline Index evenTile(Index columns, Index least, Index most) {
   const Index tiles = roundUp(std::max<Index>((columns + most - 1) / most, 1), 2);

@@ -33,7 +33,7 @@ class PatchForward {
         scratch_(scratch),
         width_(roundUp(patch.columns, kernels().lanes)),
         block_(std::min(kForwardBlock, patch.samples)),
-        counts_(block_ * width_),
+        counts_(pass.counts == nullptr ? 0 : block_ * width_),
         current_(block_ * width_),
         state_spikes_(layer_.isRecurrent() ? block_ : 0, layer_.neurons()) {
     for (unsigned i = 0; i < kNeuronStates; ++i) {
@@ -82,7 +82,7 @@ class PatchForward {
   Index place(Index r) const { return (first_sample_ + r) * neurons() + patch_.first_column; }
 
   void begin() {
-    std::fill_n(counts_.data(), samples_ * width_, 0.0F);
+    if (pass_.counts != nullptr) std::fill_n(counts_.data(), samples_ * width_, 0.0F);
     std::vector<float> dense(static_cast<std::size_t>(neurons()));
     for (Index r = 0; r < samples_; ++r) {
       for (unsigned i = 0; i < kNeuronStates; ++i) {
@@ -161,10 +161,9 @@ class PatchForward {
     }
   }
 
-  // Whether currents are those given, in whole vectors.
+  // Whether currents are those given, but for the layer's factor and bias.
   bool isReadInPlace() const {
-    const bool are_alike = layer_.constants.bias() == nullptr && layer_.constants.factor() == nullptr;
-    return are_alike && !layer_.isRecurrent() && !pass_.currents.is_bfloat16 && patch_.columns == width_;
+    return layer_.has_currents && !layer_.isRecurrent() && areReadInPlace(pass_.currents, patch_.columns);
   }
 
   void convolve(Index row, const float* bias) {
@@ -186,6 +185,9 @@ class PatchForward {
     const Index place = row * neurons() + patch_.first_column;
     const WritableNumbers record = pass_.record.from(place);
     const auto blockOf = [&](float* all) { return Rows<float>{all == nullptr ? nullptr : all + place, neurons()}; };
+    const auto ownOf = [&](const float* all) {
+      return all == nullptr || !isReadInPlace() ? nullptr : all + patch_.first_column;
+    };
     kernels().stepForward({
         .rows = samples_,
         .columns = patch_.columns,
@@ -194,6 +196,9 @@ class PatchForward {
         .step = step,
         .ends = pass_.extent.ends + first_sample_,
         .current = currents,
+        .factor = ownOf(layer_.constants.factor()),
+        .term = ownOf(layer_.constants.bias()),
+        .before = {},
         .state = state(),
         .counts = {counts_.data(), width_},
         .spikes = {pass_.spikes.row(row) + word, words},

@@ -97,7 +97,7 @@ class BlockRecord {
     if (!pass_.currents || pass_.layer.isRecurrent()) return blockOf(pass_.record_current, step);
     const PaddedConstants& constants = pass_.layer.constants;
     const bool are_alike = constants.bias() == nullptr && constants.factor() == nullptr;
-    if (are_alike && !pass_.currents.is_bfloat16 && patch_.columns == width_) return inPlace(pass_.currents, step);
+    if (are_alike && areReadInPlace(pass_.currents, patch_.columns)) return inPlace(pass_.currents, step);
     for (Index r = 0; r < samples_; ++r) {
       readCurrents(pass_.layer, pass_.currents, placeOf(step, r), patch_.first_column, patch_.columns,
                    current_.data() + r * width_);
@@ -185,14 +185,13 @@ class BlockRecord {
 
   // All states, as the forward pass computed them: bit-identical.
   void computeAll() {
-    const Index words = wordsOf(patch_.columns), size = samples_ * width_;
+    const Index words = wordsOf(patch_.columns);
+    const bool in_place = areReadInPlace(pass_.currents, patch_.columns);
+    const auto ownOf = [&](const float* all) {
+      return all == nullptr || !in_place ? nullptr : all + patch_.first_column;
+    };
     spikes_.resize(static_cast<std::size_t>(samples_ * words));
-    counts_.resize(static_cast<std::size_t>(size));
     for (Index step = 0; step < pass_.extent.steps; ++step) {
-      const NeuronState<Rows<float>> state = statesToWrite(step);
-      for (unsigned i = 0; i < kNeuronStates; ++i) {
-        if (has_.at(i)) std::copy_n(states(step - 1).at(i).data, size, state.at(i).data);
-      }
       kernels().stepForward({
           .rows = samples_,
           .columns = patch_.columns,
@@ -200,9 +199,12 @@ class BlockRecord {
           .reset = pass_.layer.reset,
           .step = step,
           .ends = pass_.extent.ends + first_sample_,
-          .current = currents(step),
-          .state = state,
-          .counts = {counts_.data(), width_},
+          .current = in_place ? inPlace(pass_.currents, step) : currents(step),
+          .factor = ownOf(pass_.layer.constants.factor()),
+          .term = ownOf(pass_.layer.constants.bias()),
+          .before = states(step - 1),
+          .state = statesToWrite(step),
+          .counts = {nullptr, 0},
           .spikes = {spikes_.data(), words},
           .near = {nullptr, 0},
           .record = {nullptr, 0},
@@ -243,9 +245,8 @@ class BlockRecord {
   NeuronState<bool> has_{};              // which states are computed again
   NeuronState<Borrowed<float>> states_;  // those, [steps + 1, block, width], first those before all steps
   std::vector<float> origins_, own_origins_, widened_;  // of a listed record in bfloat16
-  std::vector<std::uint64_t> spikes_;                   // of a step, and their counts: computed again, but not read
-  std::vector<float> counts_;
-  Buffer<float> current_, given_;  // [block, width], of given ones
+  std::vector<std::uint64_t> spikes_;                   // of a step: computed again, but not read
+  Buffer<float> current_, given_;                       // [block, width], of given ones
 };
 
 }  // namespace snnjax

@@ -28,7 +28,7 @@ class ListedCotangents {
 
   // Memory of one thread.
   struct Scratch {
-    std::vector<float> g, dense;
+    std::vector<float> g;  // widened
     std::vector<std::uint64_t> others;
   };
 
@@ -64,11 +64,11 @@ class ListedCotangents {
   void add(const std::uint64_t* marks, Index row, Index slot, Index behind, Index columns, Scratch& scratch,
            float* to) const {
     if (slot == behind) return;
-    scratch.g.resize(static_cast<std::size_t>(behind - slot + kListSlack));
-    scratch.dense.resize(static_cast<std::size_t>(columns));
-    g_.read(row * capacity_ + slot, behind - slot, scratch.g.data());
-    kernels().expandMarked(marks, columns, scratch.g.data(), behind - slot, scratch.dense.data());
-    for (Index c = 0; c < columns; ++c) to[c] += scratch.dense[static_cast<std::size_t>(c)];
+    const Index place = row * capacity_ + slot, count = behind - slot;
+    if (!g_.is_bfloat16) return kernels().addMarked(marks, columns, g_.float32() + place, count, to);
+    scratch.g.resize(static_cast<std::size_t>(count));
+    g_.read(place, count, scratch.g.data());
+    kernels().addMarked(marks, columns, scratch.g.data(), count, to);
   }
 
   const Numbers g_;

@@ -157,6 +157,9 @@ void markedNumbersAreCompressedAndExpanded(const Case& of, Random& random) {
       want_row.push_back(kUnwritten);
       of.kernels.expandMarked(marks.data(), of.size, numbers.data(), static_cast<Index>(count), got_row.data());
       expectSame(of, got_row, want_row);
+      of.kernels.addMarked(marks.data(), of.size, numbers.data(), static_cast<Index>(count), got_row.data());
+      std::transform(want_row.begin(), want_row.end() - 1, want_row.begin(), [](float x) { return x + x; });
+      expectSame(of, got_row, want_row);
     }
   }
 }

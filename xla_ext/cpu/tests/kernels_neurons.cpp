@@ -55,12 +55,13 @@ void slopesAreMarked(const Case& of, Random& random) {
 
 // Where steps forward put what they compute. What is read in whole vectors is padded to them; records are not.
 struct Forward {
-  Matrix current, v, w, remaining, counts, record, record_current;
+  Matrix current, scale, v, w, remaining, counts, record, record_current;  // scale: factor and term of the currents
   Words spikes, near;
   std::vector<std::uint16_t> record_bfloat16;
 
   Forward(const Constants& constants, Random& random)
       : current(random, kRows, constants.padded),
+        scale(random, 2, constants.padded),
         v(random, kRows, constants.padded, 16),
         w(random, kRows, constants.padded),
         remaining(random, kRows, constants.padded),
@@ -76,6 +77,7 @@ struct Forward {
 struct Wanted {
   Reset reset;
   bool near, record, record_bfloat16, streams;
+  bool apart;  // from states before the step, by currents with a factor and a term, without counts
 };
 
 void stepInLoops(const Constants& constants, const Wanted& wanted, Forward& to) {
@@ -88,7 +90,8 @@ void stepInLoops(const Constants& constants, const Wanted& wanted, Forward& to) 
     const bool runs = kStep < kEnds[r];
     for (Index c = 0; c < constants.padded; ++c) {
       float &v = to.v.at(r, c), &w = to.w.at(r, c), threshold = given.threshold[c], second = given.second_threshold[c];
-      const float current = to.current.at(r, c);
+      float current = to.current.at(r, c);
+      if (wanted.apart) current = to.scale.at(0, c) * current + to.scale.at(1, c);
       if (runs) {
         float& remaining = to.remaining.at(r, c);
         const bool held = constants.are_refractory && remaining > 0.0F;
@@ -111,7 +114,7 @@ void stepInLoops(const Constants& constants, const Wanted& wanted, Forward& to) 
         if (held) {
           // silent
         } else if (v > threshold) {
-          to.counts.at(r, c) += 1.0F;
+          if (!wanted.apart) to.counts.at(r, c) += 1.0F;
           to.spikes[sizeOf(r * words + c / 64)] |= bit;
         } else if (wanted.near && v > second) {
           to.near[sizeOf(r * words + c / 64)] |= bit;
@@ -130,6 +133,19 @@ void stepInLoops(const Constants& constants, const Wanted& wanted, Forward& to) 
 void stepByKernel(const Case& of, const Constants& constants, const Wanted& wanted, Forward& to) {
   const Index words = wordsOf(constants.columns);
   const bool records = wanted.record || wanted.record_bfloat16;
+  Forward from = to;
+  const auto stateOf = [&](Forward& all) {
+    return NeuronState<Rows<float>>{
+        .v = all.v.toWrite(),
+        .w = constants.has_second ? all.w.toWrite() : Rows<float>{nullptr, 0},
+        .remaining = constants.are_refractory ? all.remaining.toWrite() : Rows<float>{nullptr, 0}};
+  };
+  NeuronState<Rows<const float>> before{};
+  for (unsigned i = 0; wanted.apart && i < kNeuronStates; ++i) {
+    const Rows<float> state = stateOf(to).at(i), own = stateOf(from).at(i);
+    before.at(i) = {own.data, own.stride};
+    for (Index r = 0; state.data != nullptr && r < kRows; ++r) std::fill_n(state.row(r), constants.padded, kNaN);
+  }
   of.kernels.stepForward({
       .rows = kRows,
       .columns = constants.columns,
@@ -138,10 +154,11 @@ void stepByKernel(const Case& of, const Constants& constants, const Wanted& want
       .step = kStep,
       .ends = kEnds,
       .current = to.current.rows(),
-      .state = {.v = to.v.toWrite(),
-                .w = constants.has_second ? to.w.toWrite() : Rows<float>{nullptr, 0},
-                .remaining = constants.are_refractory ? to.remaining.toWrite() : Rows<float>{nullptr, 0}},
-      .counts = to.counts.toWrite(),
+      .factor = wanted.apart ? to.scale.rows().row(0) : nullptr,
+      .term = wanted.apart ? to.scale.rows().row(1) : nullptr,
+      .before = before,
+      .state = stateOf(to),
+      .counts = wanted.apart ? Rows<float>{nullptr, 0} : to.counts.toWrite(),
       .spikes = {to.spikes.data(), words},
       .near = {wanted.near ? to.near.data() : nullptr, words},
       .record = wanted.record ? to.record.toWrite() : Rows<float>{nullptr, 0},
@@ -156,8 +173,8 @@ void stepsForwardAreExact(const Case& of, Random& random) {
     const Constants constants(of, random, second, are_refractory);
     for (const Reset reset : kEveryReset) {
       for (const bool near : {false, true}) {
-        for (const int record : {0, 1, 2}) {
-          const Wanted wanted{reset, near, record == 1, record == 2, record == 1 && near};
+        for (const int record : {0, 1, 2, 3}) {
+          const Wanted wanted{reset, near, record == 1, record == 2, record == 1 && near, record == 3};
           Forward got(constants, random), want = got;
           stepInLoops(constants, wanted, want);
           stepByKernel(of, constants, wanted, got);
@@ -180,7 +197,7 @@ void stepsForwardAreExact(const Case& of, Random& random) {
 void statesAgainAreThoseOfTheStep(const Case& of, Random& random) {
   for (const auto& [second, are_refractory] : kEveryState) {
     const Constants constants(of, random, second, are_refractory);
-    const Wanted wanted{Reset::Subtract, false, false, false, false};
+    const Wanted wanted{Reset::Subtract, false, false, false, false, false};
     Forward step(constants, random);
     const Forward first = step;
     Forward got = step;
