@@ -2,7 +2,7 @@
 //
 // Floats are truncated to integers; out-of-range values saturate, and NaN becomes 0, on every machine. Integers become
 // narrower ones by keeping the low bits. A Boolean is true for any number but 0.
-#include "cast_cycles.hpp"
+#include "cycles.hpp"
 
 #include <type_traits>
 

@@ -1,7 +1,6 @@
 // Costs of the generic codelets, and of gradients: figures that a reader can count, and monotone in the work.
 #include "check.hpp"
 #include "kernels/network/neurons.hpp"
-#include "poplar_kernels/elementwise/cast_cycles.hpp"
 #include "poplar_kernels/elementwise/cycles.hpp"
 #include "poplar_kernels/movement/cycles.hpp"
 #include "poplar_kernels/network/cycles.hpp"

@@ -3,7 +3,7 @@
 #include <poplar/HalfFloat.hpp>
 
 #include "kernels/alone.hpp"
-#include "poplar_kernels/elementwise/cast_cycles.hpp"
+#include "poplar_kernels/elementwise/cycles.hpp"
 
 namespace {
 
