@@ -14,8 +14,11 @@ XLA_FLAGS = (
 def load_few_dialects() -> None:
     """Let JAX lower each program with the dialects that it may use: loading all takes longer than a small program.
 
-    A program that uses another is refused by MLIR, which names it; what MLIR reads loads its dialects by itself.
+    A program that uses another is refused by MLIR, which names it; what MLIR reads loads its dialects by itself. Other
+    versions of JAX keep all, as with the flags.
     """
+    if not XLA_FLAGS:
+        return
     from jax._src.interpreters import mlir  # the flags are read before JAX is imported
 
     class Context(mlir.JaxIrContext):
