@@ -102,7 +102,7 @@ inline void addWhole(const float* from, Index columns, std::int32_t* sums) {
   if (chip.shifts) {
     Ints lost = magnitude >> decay;
     if (chip.to_zero) lost = x < 0 ? -lost : lost;
-    if (chip.at_least_one) lost = (x > 0) & (lost == 0) ? splat(1) : lost;
+    if (chip.at_least_one) lost = ((x > 0) & (lost == 0)) ? splat(1) : lost;
     return x - lost;
   }
   // The product in two parts, which int32 holds for 24 bits of x and 12 of the decay.
