@@ -228,13 +228,18 @@ void DenseConvolution::eachRow(Index first, Index columns, Visit visit) const {
   }
 }
 
-void DenseConvolution::copyColumns(const float* image, Scratch& scratch) const {
-  const Index channels = shape_.channels, room = paddedWidth() * columnLength();
-  atLeast(scratch.columns, room + kFour);
-  std::fill_n(scratch.columns.data(), room + kFour, 0.0F);
-  const Index first_x = std::max<Index>(0, -shape_.left), first_y = std::max<Index>(0, -shape_.top);
+void DenseConvolution::copyColumns(const float* image, Index first, Index columns, Scratch& scratch) const {
+  const Index channels = shape_.channels, outputs = shape_.outWidth() * shape_.channels_out;
+  atLeast(scratch.columns, paddedWidth() * columnLength() + kFour);
+  // The padded rows that the outputs see.
+  const Index top = first / outputs * shape_.stride_y;
+  const Index bottom = (first + columns - 1) / outputs * shape_.stride_y + shape_.kernel_height;
+  for (Index x = 0; x < paddedWidth(); ++x) {
+    std::fill_n(scratch.columns.data() + x * columnLength() + top * channels, (bottom - top) * channels, 0.0F);
+  }
+  const Index first_x = std::max<Index>(0, -shape_.left), first_y = std::max<Index>(0, top - shape_.top);
   const Index end_x = std::min(shape_.width, paddedWidth() - shape_.left);
-  const Index end_y = std::min(shape_.height, paddedHeight() - shape_.top);
+  const Index end_y = std::min(shape_.height, bottom - shape_.top);
   for (Index y = first_y; y < end_y; ++y) {
     const float* from = image + (y * shape_.width + first_x) * channels;
     float* to = scratch.columns.data() + (first_x + shape_.left) * columnLength() + (y + shape_.top) * channels;
@@ -273,7 +278,7 @@ bool DenseConvolution::multiplyPixels(Rows<const float> seen, Index pixels, cons
 // than half a tile: a product of so few pixels takes longer than the copies.
 bool DenseConvolution::multiply(const float* image, const float* packed, Index first, Index columns, float* out,
                                 Scratch& scratch) const {
-  copyColumns(image, scratch);
+  copyColumns(image, first, columns, scratch);
   const Index outputs = shape_.channels_out, tile = kernels().tile_rows, length = depth();
   atLeast(scratch.rows, std::max(shape_.outWidth(), kMostTileRows) * stride_);
   atLeast(scratch.rest, kMostTileRows * length + kFour);
@@ -311,7 +316,7 @@ bool DenseConvolution::multiply(const float* image, const float* packed, Index f
 
 void DenseConvolution::addGradient(const float* image, const float* g, Index first, Index columns, float* packed,
                                    Scratch& scratch) const {
-  copyColumns(image, scratch);
+  copyColumns(image, first, columns, scratch);
   const Index outputs = shape_.channels_out;
   atLeast(scratch.rows, shape_.outWidth() * stride_);
   eachRow(first, columns, [&](Index row, Index pixel, Index count) {

@@ -194,7 +194,8 @@ class DenseConvolution {
   void eachRow(Index first, Index columns, Visit visit) const;
   // out[pixel] = the outputs of some pixels, of which `seen` holds what they see; false if one is not finite.
   bool multiplyPixels(Rows<const float> seen, Index pixels, const float* packed, Rows<float> out) const;
-  void copyColumns(const float* image, Scratch& scratch) const;
+  // What the outputs of a range see of an image, column by column, with the zeros around it.
+  void copyColumns(const float* image, Index first, Index columns, Scratch& scratch) const;
   // What the pixels of a row of outputs from one on see, `rowStride()` from one to the next.
   Rows<const float> window(Index row, Index pixel, Scratch& scratch) const;
   Index columnLength() const { return paddedHeight() * shape_.channels; }
