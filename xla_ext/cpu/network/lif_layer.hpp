@@ -53,8 +53,8 @@ class PaddedConstants {
     constexpr float kInfinity = std::numeric_limits<float>::infinity();
     std::fill_n(row(kOnes), padded_, 1.0F);
     fill(kSecondThreshold, neurons, given.second_threshold, group, kInfinity);
-    fill(kBias, neurons, linear.bias, group, 0.0F);
-    fill(kFactor, neurons, linear.factor, group, 0.0F);
+    if (has_bias_) fill(kBias, neurons, linear.bias, group, 0.0F);
+    if (has_factor_) fill(kFactor, neurons, linear.factor, group, 0.0F);
     for (unsigned i = 0; i < (given.glif.second_state.w_decay ? kGlifConstants : kPlain); ++i) {
       const Operand& constant = given.glif.at(i);
       has_.at(i) = i < kPlain || constant;
@@ -87,8 +87,9 @@ class PaddedConstants {
   const float* row(unsigned index) const { return memory_.data() + index * padded_; }
   // With one number, one a neuron, or none.
   void fill(unsigned index, Index neurons, const Operand& given, Index group, float padding) {
-    std::fill_n(row(index), padded_, padding);
-    if (!given || neurons == 0) return;
+    const Index filled = given ? neurons : 0;
+    std::fill_n(row(index) + filled, padded_ - filled, padding);
+    if (filled == 0) return;
     const bool is_shared = given.length(0) == 1;
     given.numbers(group).read(0, is_shared ? 1 : neurons, row(index));
     if (is_shared) std::fill_n(row(index), neurons, row(index)[0]);

@@ -1,6 +1,7 @@
 #include "lif_network.hpp"
 
 #include <algorithm>
+#include <optional>
 
 namespace snnjax {
 namespace {
@@ -304,6 +305,21 @@ Layer Network::layer(std::size_t index, Index group) const {
   layer.surrogate = surrogateOf(numbers.surrogate, numbers.slope, numbers.reach);
   layer.capacity = numbers.capacity;
   return layer;
+}
+
+std::deque<Layer> Network::layers(Index group, const Threads& threads) const {
+  Index numbers = 0;  // that are copied: weights of convolutions, and constants
+  for (std::size_t l = 0; l < size(); ++l) {
+    const auto& convolution = fields_.connections[l].convolution;
+    numbers += sizes_.neurons[l] * kGlifConstants + (convolution ? convolution->numWeights() : 0);
+  }
+  std::vector<std::optional<Layer>> made(size());
+  threadsFor(numbers, threads).run(static_cast<Index>(size()), [&](Index l, Index) {
+    made[static_cast<std::size_t>(l)].emplace(layer(static_cast<std::size_t>(l), group));
+  });
+  std::deque<Layer> layers;
+  for (std::optional<Layer>& each : made) layers.push_back(std::move(*each));
+  return layers;
 }
 
 Layer Network::readout(Index group) const {

@@ -2,6 +2,8 @@
 // and checked against the table of the Python side (snnjax/ops/_lif_network/records.py).
 #pragma once
 
+#include <deque>
+
 #include "cpu/call.hpp"
 #include "cpu/lists/marks.hpp"
 #include "lif_layer.hpp"
@@ -93,7 +95,8 @@ class Network {
   void checkCotangents(const lif_network::BackwardResults<Result>& to, const Results& from) const;
 
   // Of one group of operands:
-  Layer layer(std::size_t index, Index group) const;
+  // All layers but the readout, at addresses that stay.
+  std::deque<Layer> layers(Index group, const Threads& threads) const;
   Layer readout(Index group) const;
   std::vector<std::int32_t> ends(Index group) const;
   std::unique_ptr<RowSource> source(Index group) const;
@@ -121,6 +124,7 @@ class Network {
   void checkWeights() const;
   void checkConnections() const;
   void checkRecurrentDelays(std::size_t l) const;
+  Layer layer(std::size_t index, Index group) const;
   Layer layerOf(const lif_network::Weighted<Operand>& linear, const lif_network::LayerConstants<Operand>& constants,
                 std::size_t index, Index group) const;
 

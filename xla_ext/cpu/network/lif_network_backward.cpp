@@ -64,8 +64,8 @@ class BackwardPass {
                                                           record.input_is_binary.at<std::uint8_t>(group_), num_inputs);
     }
     const RowSource& inputs = recorded_inputs_ ? *recorded_inputs_ : *source_;
+    layers_ = network_.layers(group_, threads_);
     for (std::size_t l = 0; l < network_.size(); ++l) {
-      layers_.push_back(network_.layer(l, group_));
       const Index neurons = network_.sizes().neurons[l];
       const lif_network::LayerRecord<Operand>& own = record.layers[l];
       spikes_.emplace_back(own.spikes.at<std::uint8_t>(group_), rows, neurons);

@@ -41,6 +41,7 @@ class ForwardPass {
       if (results_.record.input_bits) recordInputs();
     }
     spiking_ = source.get();
+    layers_ = network_.layers(group_, threads_);
     for (std::size_t l = 0; l < network_.size(); ++l) runLayer(l);
     if (network_.hasReadout()) runReadout();
   }
@@ -67,7 +68,7 @@ class ForwardPass {
   }
 
   void runLayer(std::size_t l) {
-    const Layer layer = network_.layer(l, group_);
+    const Layer& layer = layers_.front();
     const lif_network::Results<Result>& to = results_.results;
     const lif_network::LayerState<Result>& last = to.last[l];
     if (layer.delays != nullptr) delay(l, *layer.delays, last);
@@ -119,12 +120,13 @@ class ForwardPass {
     return !connection.pooling || connection.delay_rows > 0;
   }
 
-  // What has reached a layer is not read after it: its memory serves the next one.
+  // A layer and what has reached it are not read after it: their memory serves the next one.
   void forget() {
     while (lists_.size() > 1) lists_.pop_front();
     pooled_.clear();
     arriving_.clear();
     arrivals_.clear();
+    layers_.pop_front();
   }
 
   // From the lists of what is sent to a layer, those of what arrives; what is under way at the end is written.
@@ -212,6 +214,7 @@ class ForwardPass {
   const std::vector<std::int32_t> ends_;
   const Extent extent_;
   const Index inputs_;
+  std::deque<Layer> layers_;  // the current one and those behind it
   // The spikes of each layer; deques, because a list keeps a reference to what it was made from.
   std::deque<Bits> spikes_;
   std::deque<BitSource> sources_;
