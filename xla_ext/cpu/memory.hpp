@@ -4,6 +4,7 @@
 // 0.57 ms a MiB in pages of 4 KiB and 0.05 ms a MiB in pages of 2 MiB (34 MiB, memset, measured 2026).
 #pragma once
 
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -34,9 +35,15 @@ inline void prefetch(const void* address) {
 // holds for whatever comes to lie there, so what is small makes none. XLA packs its arrays into blocks, of which glibc
 // maps those of 32 MiB anew in each call. Training steps with results of 8 to 50 MiB took 11 to 19 % less core time by
 // it together with leaving out results that nobody reads (busy machine), and their processes no more memory.
-inline constexpr std::size_t kLargeResult = std::size_t{4} << 20;
+// At both ends the wish holds for whole huge pages, which a result shares with its neighbours: mapped blocks begin at
+// small pages, and XLA packs its arrays side by side. A training step of a VGG with lists had 1,606 in place of 5,183
+// page faults by this and by wishes from 1 MiB on in place of 4, and took 3 % less core time (Zen 5, busy machine).
+inline constexpr std::size_t kLargeResult = std::size_t{1} << 20;
 inline void wishHugePagesForResult(void* data, std::size_t bytes) {
-  if (bytes >= kLargeResult) wishHugePages(data, bytes);
+  if (bytes < kLargeResult) return;
+  const auto place = reinterpret_cast<std::uintptr_t>(data), first = place / kHugePage * kHugePage;
+  const auto end = (place + bytes + kHugePage - 1) / kHugePage * kHugePage;
+  wishHugePages(reinterpret_cast<void*>(first), end - first);
 }
 
 // The size of so many numbers, or of whatever else; counts that no memory holds are out of memory.
