@@ -29,7 +29,8 @@ _ELEMENTWISE = frozenset(
 class ModuleWalk(Walk):
     """The traversal of one module."""
 
-    def __init__(self, module: ir.Module) -> None:
+    def __init__(self, module: ir.Module, attempt: int) -> None:
+        self.attempt = attempt
         self.builder = Builder()
         self.functions: dict[str, func.FuncOp] = {}
         self.meshes: dict[str, ir.Attribute] = {}

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from snnjax._jax_compat import ir
 from snnjax.ipu.lowering import views
 from snnjax.ipu.lowering.operation import Operation, array_of
@@ -15,6 +17,10 @@ OWN_PREFIX = "snnjax_"
 THREEFRY = "snnjax_ipu_threefry2x32"
 CALLBACK = "snnjax_ipu_callback"
 KEEP, KEPT = "snnjax_ipu_keep", "snnjax_ipu_kept"
+# Whether a plan has to take less of the tiles, once so many others did not fit: references then run few steps a round,
+# and at last ops in the form that is estimated to be the slower one. Networks on codelets are laid out anew each time.
+NETWORK = "snnjax_lif_network"
+TIGHT = ("snnjax_ipu_tight_1", "snnjax_ipu_tight_2")
 
 
 def _attributes(operation: Operation) -> dict[str, Any]:
@@ -121,7 +127,13 @@ def _kept(operation: Operation) -> Sequence[int]:
     return [known.get(name, value) for name, value in _named(operation).items()]
 
 
+def _is_tight(operation: Operation) -> Sequence[int]:
+    level = 1 + TIGHT.index(operation.text("call_target_name"))
+    return [operation.builder.constant(np.asarray(operation.walk.attempt >= level))]
+
+
 _TARGETS: dict[str, Rule] = {
+    **dict.fromkeys(TIGHT, _is_tight),
     "Sharding": lambda operation: operation.inputs,
     "mhlo.topk": lambda operation: _top_k(operation, "mhlo.attributes"),
     THREEFRY: _threefry,
