@@ -98,7 +98,7 @@ def _without_loop(
 _apart = functools.partial(_without_loop, 64)
 WITHOUT_LOOP = Loops(_apart, functools.partial(_without_loop, 32), hopes=True)
 # The code of exchanges takes memory on each tile: 32 steps of 2,048 recurrent neurons and 64 samples do not fit on the
-# tiles without a loop. With four a round a step takes 152.7 thousand cycles, on codelets 251.1.
+# tiles without a loop. With four a round a step takes 152.9 thousand cycles, on codelets 251.1.
 IN_ROUNDS = Loops(_apart, functools.partial(time_scan, unroll=4), hopes=True)
 
 
