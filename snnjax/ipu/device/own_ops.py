@@ -43,7 +43,7 @@ NOTE = (
     f"on ipu: codelets take weights of {' and '.join(_DTYPES)}; others, such as bfloat16 and int8, "
     "run on the references, which multiply densely"
 )
-# Of the memory of a chip's tiles, for operands and results: an op on codelets takes about three times as much.
+# Of the memory of a chip's tiles: an op on codelets whose operands and results take less is far from not fitting.
 _SURELY_FITS, _BYTES_OF_TILE = 1 / 16, 638_976
 # Ids in lists have 16 bits on the tiles, and the largest id marks an unused slot.
 _MAX_WIDTH = 65_534

@@ -17,9 +17,9 @@ OWN_PREFIX = "snnjax_"
 THREEFRY = "snnjax_ipu_threefry2x32"
 CALLBACK = "snnjax_ipu_callback"
 KEEP, KEPT = "snnjax_ipu_keep", "snnjax_ipu_kept"
+NETWORK = "snnjax_lif_network"
 # Whether a plan has to take less of the tiles, once so many others did not fit: references then run few steps a round,
 # and at last ops in the form that is estimated to be the slower one. Networks on codelets are laid out anew each time.
-NETWORK = "snnjax_lif_network"
 TIGHT = ("snnjax_ipu_tight_1", "snnjax_ipu_tight_2")
 
 
