@@ -18,8 +18,8 @@ THREEFRY = "snnjax_ipu_threefry2x32"
 CALLBACK = "snnjax_ipu_callback"
 KEEP, KEPT = "snnjax_ipu_keep", "snnjax_ipu_kept"
 NETWORK = "snnjax_lif_network"
-# Whether a plan has to take less of the tiles, once so many others did not fit: references then run few steps a round,
-# and at last ops in the form that is estimated to be the slower one. Networks on codelets are laid out anew each time.
+# Whether a plan has to take less of the tiles, as others do not fit. Every second one spares memory: references run few
+# steps a round, networks on codelets have another layout. From the third on ops run in the form estimated to be slower.
 TIGHT = ("snnjax_ipu_tight_1", "snnjax_ipu_tight_2")
 
 
@@ -128,8 +128,8 @@ def _kept(operation: Operation) -> Sequence[int]:
 
 
 def _is_tight(operation: Operation) -> Sequence[int]:
-    level = 1 + TIGHT.index(operation.text("call_target_name"))
-    return [operation.builder.constant(np.asarray(operation.walk.attempt >= level))]
+    attempt, is_spared = operation.walk.attempt, operation.text("call_target_name") == TIGHT[0]
+    return [operation.builder.constant(np.asarray(attempt % 2 == 1 if is_spared else attempt > 1))]
 
 
 _TARGETS: dict[str, Rule] = {
