@@ -45,6 +45,8 @@ from snnjax._sharding import vary_alike
 # which JAX can differentiate in forward mode and more than once.
 IMPLEMENTATIONS = (None, "reference", "cpu", "gpu", "composed")
 
+_Form = Callable[[], Sequence[Any]]
+
 
 class Kernel(NamedTuple):
     """How and when a kernel of a target is called.
@@ -64,6 +66,9 @@ class Kernel(NamedTuple):
     takes_groups: bool = True
     # platform -> whether it is to be called there without being asked for
     is_usual: Callable[[str], bool] = lambda platform: True
+    # (the kernel and the reference, both without arguments, whether the kernel pays, operands and results) -> the
+    # results of one of them, where a platform finds out what fits into its memory when it compiles the program
+    either: Callable[[_Form, _Form, bool, Sequence[Any]], Sequence[Any]] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,6 +187,7 @@ def _kernel_on_cpu(call: _Call, avals: Sequence[Any]) -> Kernel | None:
     if _check_platforms(call, ("cpu",)):
         return _forced_kernel(call, avals)
     kernel = _supporting_kernel(call, avals, "cpu")
+    kernel = kernel if kernel is not None and _pays(call, avals, kernel) else None
     sentence = None if kernel is None else _targets.missing()
     if sentence is not None:
         _warn_once(sentence)
@@ -190,13 +196,17 @@ def _kernel_on_cpu(call: _Call, avals: Sequence[Any]) -> Kernel | None:
 
 
 def _supporting_kernel(call: _Call, avals: Sequence[Any], platform: str) -> Kernel | None:
-    """The kernel for a platform, if it supports operands of these shapes and is faster than the reference."""
+    """The kernel for a platform, if it supports operands of these shapes."""
     kernel = None if call.implementation == "reference" else call.target.kernel(platform)
     if kernel is None or not kernel.is_usual(platform):
         return None
-    shapes = jax.tree.unflatten(call.tree, avals)
-    supports = kernel.obstacle(shapes, call.static) is None
-    return kernel if supports and kernel.pays(shapes, call.static) else None
+    supports = kernel.obstacle(jax.tree.unflatten(call.tree, avals), call.static) is None
+    return kernel if supports else None
+
+
+def _pays(call: _Call, avals: Sequence[Any], kernel: Kernel) -> bool:
+    """Whether a kernel that supports operands of these shapes is faster than the reference."""
+    return kernel.pays(jax.tree.unflatten(call.tree, avals), call.static)
 
 
 def missing_kernels() -> str | None:
@@ -321,15 +331,25 @@ def _lower(
     call: _Call,
     kernel: Kernel | None,
     reference: Callable[[Any, Any], Any],
+    pays: bool = True,
 ) -> Lowered:
     """Lower in a scope named after the target and its path; inside `shard_map` each shard is a plain array."""
 
-    def named(*leaves: Array) -> list[Array]:
-        if kernel is None:
-            with jax.named_scope(f"{call.target.name}{_ON_REFERENCE}"):
-                return _reference(*leaves, call=call, reference=reference)
+    def by_reference(*leaves: Array) -> list[Array]:
+        with jax.named_scope(f"{call.target.name}{_ON_REFERENCE}"):
+            return _reference(*leaves, call=call, reference=reference)
+
+    def by_kernel(own: Kernel, *leaves: Array) -> list[Array]:
         with jax.named_scope(call.target.name):
-            return _called(*leaves, call=call, kernel=kernel)
+            return _called(*leaves, call=call, kernel=own)
+
+    def named(*leaves: Array) -> list[Array]:
+        if kernel is None or (kernel.either is None and not pays):
+            return by_reference(*leaves)
+        if kernel.either is None:
+            return by_kernel(kernel, *leaves)
+        forms = functools.partial(by_kernel, kernel, *leaves), functools.partial(by_reference, *leaves)
+        return list(kernel.either(*forms, pays, [*leaves, *call.results_of(leaves)]))
 
     plain = context.replace(
         avals_in=[_plain(aval) for aval in context.avals_in],
@@ -345,14 +365,15 @@ def _lower_on_cpu(context: LoweringContext, *operands: Value, call: _Call) -> Lo
 
 def _lower_elsewhere(context: LoweringContext, *operands: Value, call: _Call) -> Lowered:
     """Lower to the kernel that all platforms of the program share, else to the reference, in a form that they share."""
-    platforms = context.platforms or context.module_context.platforms
+    platforms, avals = context.platforms or context.module_context.platforms, context.avals_in
     if _check_platforms(call, platforms):
-        kernel = _forced_kernel(call, context.avals_in)
+        kernel, pays = _forced_kernel(call, avals), True
     else:
-        kernel = _shared([_supporting_kernel(call, context.avals_in, platform) for platform in platforms])
+        kernel = _shared([_supporting_kernel(call, avals, platform) for platform in platforms])
+        pays = kernel is not None and _pays(call, avals, kernel)
     reference = _shared([call.target.reference_on(platform) for platform in platforms])
     reference = reference or call.target.reference
-    return _lower(context, *operands, call=call, kernel=kernel, reference=reference)
+    return _lower(context, *operands, call=call, kernel=kernel, reference=reference, pays=pays)
 
 
 def _shared(of_platforms: Sequence[Any]) -> Any:

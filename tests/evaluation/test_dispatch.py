@@ -1,5 +1,6 @@
 """`_dispatch`: one primitive per target, its `vmap` rule, and the choice of its implementation."""
 
+import dataclasses
 import functools
 import warnings
 from collections.abc import Callable
@@ -263,6 +264,24 @@ def test_implementation_chooses(library, compile, implementation: str | None, ma
 )
 def test_kernel_is_left_out_where_it(library, marked: Marked) -> None:
     np.testing.assert_array_equal(marked(X, W), 2 * X @ W)
+
+
+@pytest.mark.parametrize("pays", [True, False])
+@pytest.mark.parametrize("takes_kernel", [True, False])
+def test_platform_that_decides_later_is_given_both_forms(monkeypatch, pays: bool, takes_kernel: bool) -> None:
+    marked, asked = Marked(), []
+
+    def either(kernel, reference, pays: bool, arrays) -> Any:
+        asked.append((pays, [array.shape for array in arrays]))
+        return kernel() if takes_kernel else reference()
+
+    own = marked.target.kernels["cpu"]._replace(pays=lambda shapes, static: pays, either=either)
+    monkeypatch.setattr(_dispatch._platforms, "kernel", lambda platform, target: own)
+    target = dataclasses.replace(marked.target, kernels={})
+    product = jax.jit(lambda x, w: evaluate(target, (x, w), (0, SHARED), (0,), 2.0)[0])
+    product.trace(X, W).lower(lowering_platforms=("ipu",))
+    assert asked == [(pays, [(1, 4, 3), (1, 3, 2), (1, 4, 2)])]
+    assert bool(marked.calls) == takes_kernel
 
 
 def test_kernel_that_does_not_pay_can_be_asked_for(library) -> None:

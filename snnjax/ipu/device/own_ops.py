@@ -12,6 +12,7 @@ from jaxtyping import PyTree
 
 from snnjax.ipu.device import network_cost, network_pieces
 from snnjax.ipu.device.core import (
+    IN_ROUNDS,
     WITHOUT_LOOP,
     BackwardArguments,
     BackwardOnTiles,
@@ -33,13 +34,17 @@ from snnjax.ipu.device.core import (
 )
 from snnjax.ipu.device.core import Operands as NetworkOperands
 from snnjax.ipu.device.network_record import keep, kept, on_tiles_from, record_from, shapes_on_tiles
+from snnjax.ipu.lowering.rules.calls import TIGHT
 
+_IN_ROUNDS, _OTHER_FORM = TIGHT
 _DTYPES = ("float32", "float16")
 _UNKNOWN = ("bfloat16", "float64", "int8")
 NOTE = (
     f"on ipu: codelets take weights of {' and '.join(_DTYPES)}; others, such as bfloat16 and int8, "
     "run on the references, which multiply densely"
 )
+# Of the memory of a chip's tiles: an op on codelets whose operands and results take less is far from not fitting.
+_SURELY_FITS, _BYTES_OF_TILE = 1 / 16, 638_976
 # Ids in lists have 16 bits on the tiles, and the largest id marks an unused slot.
 _MAX_WIDTH = 65_534
 
@@ -52,12 +57,30 @@ def kernel(target: Target) -> Kernel | None:
         return None
     call = _CALLS[target.name] if target.name in _CALLS else target.kernels["cpu"].call
     obstacle = functools.partial(_obstacle, target.name, _OBSTACLES[op])
-    return Kernel(call, obstacle, _PAYS.get(op, _always), takes_groups=False)
+    pays = _PAYS.get(op, _always)
+    return Kernel(call, obstacle, pays, takes_groups=False, either=_whichever_fits)
 
 
 def reference(target: Target) -> Callable[..., PyTree] | None:
     """The form in which a reference runs: of `lif_network` with hardly a loop, and with membranes left on the tiles."""
     return _REFERENCES.get(target.name)
+
+
+def _whichever_fits(
+    codelets: Callable[[], PyTree], reference: Callable[[], PyTree], pays: bool, arrays: Sequence[Any]
+) -> PyTree:
+    """The faster form of an op, or the other one if the program does not fit on the tiles with it."""
+    faster, other = (codelets, reference) if pays else (reference, codelets)
+    # The reference takes long to trace, for nothing where the program surely fits.
+    size = sum(math.prod(array.shape) * array.dtype.itemsize for array in arrays)
+    if pays and size < _SURELY_FITS * network_cost.TILES * _BYTES_OF_TILE:
+        return codelets()
+    return jax.lax.cond(_is_tight(_OTHER_FORM), other, faster)
+
+
+def _is_tight(target: str) -> Array:
+    """Whether it does not, which the plan knows (`lowering.rules.calls`)."""
+    return jax.ffi.ffi_call(target, jax.ShapeDtypeStruct((), bool))()
 
 
 def _always(shapes: object, static: object) -> bool:
@@ -239,9 +262,26 @@ def _of_one_group(tree: PyTree) -> PyTree:
     return jax.tree.map(lambda array: jnp.squeeze(array, 0), tree)
 
 
+def _forward(operands: NetworkOperands, switches: Switches) -> PyTree:
+    run = functools.partial(forward, operands, switches, keep=keep)
+    return _in_fitting_loops(run, operands)
+
+
+def _backward(arguments: BackwardArguments, static: tuple[Switches, Needs]) -> PyTree:
+    return _in_fitting_loops(functools.partial(backward, arguments, static, kept=kept), arguments.operands)
+
+
+def _in_fitting_loops(run: Callable[..., PyTree], operands: NetworkOperands) -> PyTree:
+    """Without a loop, if that fits: the exchanges of all steps of a recurrent layer take code on each tile."""
+    if all(each.recurrent is None for each in operands.constants):
+        return run(loops=WITHOUT_LOOP)
+    tight = _is_tight(_IN_ROUNDS)
+    return jax.lax.cond(tight, lambda: run(loops=IN_ROUNDS), lambda: run(loops=WITHOUT_LOOP))
+
+
 _REFERENCES: dict[str, Callable[..., PyTree]] = {
-    "snnjax_lif_network": functools.partial(forward, loops=WITHOUT_LOOP, keep=keep),
-    "snnjax_lif_network_backward": functools.partial(backward, loops=WITHOUT_LOOP, kept=kept),
+    "snnjax_lif_network": _forward,
+    "snnjax_lif_network_backward": _backward,
 }
 # On the CPU records of networks have another form.
 _CALLS: dict[str, Callable[..., Any]] = {

@@ -15,10 +15,10 @@ from snnjax.ipu import lowering
 from snnjax.ipu.lowering.types import numbered
 
 
-def lower(program: bytes, options: bytes) -> tuple[int, bytes]:
+def lower(program: bytes, options: bytes, attempt: int) -> tuple[int, bytes]:
     """The plan of a program, or the reason why there is none."""
     try:
-        return DONE, lowering.lower(program, options)
+        return DONE, lowering.lower(program, options, attempt)
     except BaseException as error:
         return _described(error)
 

@@ -39,6 +39,16 @@ def reference_in(location: str) -> str | None:
     return found and found.group(1)
 
 
+# In the name of an operation, which comes first; files have paths.
+_OP = re.compile(r'(?:loc\()?"(?!/)[^"]*/snnjax_')
+
+
+@functools.lru_cache(maxsize=4096)
+def is_in_op(location: str) -> bool:
+    """Whether an operation belongs to an op of snnjax in any form; functions that several call have the first one's."""
+    return _OP.match(location) is not None
+
+
 # A location that is a name alone, without a line.
 _NAME = re.compile(r'loc\("((?:[^"\\]|\\.)*)"\)')
 

@@ -35,18 +35,30 @@ _OPTION_PREFIX = "ipu_"
 _RESULT = "jax.result_info"
 # Occurs in the first bytes of a portable artifact.
 _ARTIFACT, _HEAD = b"StableHLO", 64
+_SPARES = "It takes less memory than the form estimated to be the fastest, which does not fit on the tiles"
 
 
-def lower(program: bytes, options: bytes) -> bytes:
+def lower(program: bytes, options: bytes, attempt: int = 0) -> bytes:
     """The plan of a program, as bytes for the executor (``xla_ext/executor/README.md``).
+
+    After so many attempts with plans that did not fit into the tiles, it is one that takes less (`rules.calls.TIGHT`),
+    or no bytes if there is none.
 
     `program` is a StableHLO portable artifact, `options` a serialised ``xla.CompileOptionsProto``. Raises
     `Unsupported` if an IPU cannot run it, and `ValueError` if it is not a program. It is thread-safe.
     """
+    if attempt > 0 and not any(target.encode() in program for target in _others(attempt)):
+        return b""
     compile_options = _jax_compat.compile_options(options)
     context = _jax_compat.make_ir_context()
     with context:
-        return serialise(lower_module(_read(context, program), compile_options))
+        return serialise(lower_module(_read(context, program), compile_options, attempt))
+
+
+def _others(attempt: int) -> Sequence[str]:
+    """What a program has if it has another plan after so many attempts."""
+    each = ((), (*calls.TIGHT, calls.NETWORK), calls.TIGHT[1:], calls.TIGHT[1:])
+    return each[attempt] if attempt < len(each) else ()
 
 
 def _read(context: ir.Context, program: bytes) -> ir.Module:
@@ -62,11 +74,11 @@ def _read(context: ir.Context, program: bytes) -> ir.Module:
         ) from error
 
 
-def lower_module(module: ir.Module, compile_options: CompileOptions) -> Plan:
-    """The plan of a module."""
+def lower_module(module: ir.Module, compile_options: CompileOptions, attempt: int = 0) -> Plan:
+    """The plan of a module, after so many attempts."""
     if compile_options.num_partitions > 1:
         partition.add_rules(module)
-    walk = ModuleWalk(module)
+    walk = ModuleWalk(module, attempt)
     main = walk.functions["main"]
     builder = walk.builder
     layout = localise(walk, main, compile_options)
@@ -88,7 +100,13 @@ def lower_module(module: ir.Module, compile_options: CompileOptions) -> Plan:
     return Plan(
         name=_name(module),
         num_partitions=layout.num_partitions,
-        options=[*_options(compile_options), *_names(main), *(("note", note) for note in builder.notes)],
+        options=[
+            *_options(compile_options),
+            *([("attempts", "1")] if attempt % 2 else []),
+            *([("note", _SPARES)] if attempt else []),
+            *_names(main),
+            *(("note", note) for note in builder.notes),
+        ],
         types=types,
         constants=constants,
         main=block,

@@ -18,6 +18,7 @@ from snnjax.ipu.lowering.types import ArrayType, numpy_dtype
 class Walk(Protocol):
     """What rules use of the walk over a module (`walk.ModuleWalk`), which calls them."""
 
+    attempt: int  # how many plans of the module did not fit into the tiles
     builder: Builder
     functions: dict[str, func.FuncOp]
     meshes: dict[str, ir.Attribute]

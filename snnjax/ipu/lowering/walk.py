@@ -7,7 +7,7 @@ from snnjax.ipu.lowering import pairs, partition
 from snnjax.ipu.lowering.builder import Builder
 from snnjax.ipu.lowering.errors import Unsupported, refusal
 from snnjax.ipu.lowering.folding import fold
-from snnjax.ipu.lowering.locations import reference_in, user_line
+from snnjax.ipu.lowering.locations import is_in_op, reference_in, user_line
 from snnjax.ipu.lowering.operation import Operation, Walk
 from snnjax.ipu.lowering.rules import RULES, complex_formulas, complex_numbers, elementwise
 from snnjax.ipu.lowering.rules.calls import is_callback
@@ -29,7 +29,8 @@ _ELEMENTWISE = frozenset(
 class ModuleWalk(Walk):
     """The traversal of one module."""
 
-    def __init__(self, module: ir.Module) -> None:
+    def __init__(self, module: ir.Module, attempt: int) -> None:
+        self.attempt = attempt
         self.builder = Builder()
         self.functions: dict[str, func.FuncOp] = {}
         self.meshes: dict[str, ir.Attribute] = {}
@@ -40,6 +41,7 @@ class ModuleWalk(Walk):
         self.shape: tuple[int, ...] | None = None  # of the arrays to which a block of scalars is applied
         self.mask: int | None = None  # their elements that a branch or loop is for, if not all
         self._values: dict[Value, int] = {}
+        self._called_from = ""  # the location in an op's scope, of either form, of the outermost call there
         self._types: dict[ir.Type, ArrayType] = {}
         for operation in module.body.operations:
             symbol = ir.StringAttr(operation.attributes["sym_name"]).value
@@ -83,10 +85,14 @@ class ModuleWalk(Walk):
                 return [self._values[operand] for operand in source.operands]
             location = str(source.location)
             with self.builder.at(source.name.removeprefix("stablehlo."), user_line(location)):
-                if op := reference_in(location):
+                if op := reference_in(self._called_from or location):
                     self.builder.notes[f"{op} runs on its reference: {self.builder.where}"] = None
+                called_from = self._called_from
+                if source.name == "func.call" and is_in_op(location):
+                    self._called_from = called_from or location
                 for result, value in zip(source.results, self._lower(source), strict=True):
                     self._values[result] = value
+                self._called_from = called_from
         return []
 
     def _elements(

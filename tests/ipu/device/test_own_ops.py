@@ -62,8 +62,8 @@ def targets_of(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     plans: list[bytes] = []
     lower = lowering.lower
 
-    def recording(program: bytes, options: bytes) -> bytes:
-        plans.append(lower(program, options))
+    def recording(program: bytes, options: bytes, attempt: int) -> bytes:
+        plans.append(lower(program, options, attempt))
         return plans[-1]
 
     monkeypatch.setattr(lowering, "lower", recording)

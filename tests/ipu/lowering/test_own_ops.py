@@ -7,11 +7,15 @@ import pytest
 
 import snnjax
 from snnjax import _targets
+from snnjax.ipu.device import network_cost
+from snnjax.ipu.lowering import lower
 from snnjax.ops._connection import Connection
 from snnjax.ops._convolution import Convolution
 from snnjax.surrogates import Surrogate
 from tests.ipu.lowering.arrays import numbers
+from tests.ipu.lowering.artifacts import artifact, options
 from tests.ipu.lowering.checks import plan_of
+from tests.ipu.lowering.reader import read
 
 V, W = numbers(np.float32, (4, 6)), numbers(np.float32, (6, 5))
 
@@ -171,3 +175,13 @@ def test_network_s_attributes_are_those_of_the_cpu():
     assert attributes["capacity"] == "s64=-1"
     assert attributes["slope"].startswith("f32=")
     assert attributes["schema"] == f"string={_targets.schema()}"
+
+
+def test_after_plans_that_did_not_fit_ops_take_less_of_the_tiles(monkeypatch):
+    monkeypatch.setattr(network_cost, "pays", lambda *_: False)
+    program = artifact(lambda x: network(x, layer(recurrent=SQUARE), layer(weights=SQUARE)), X)
+    plans = [lower(program, options(), attempt) for attempt in range(5)]
+    assert [b"snnjax_lif_network" in plan for plan in plans] == [False, False, True, True, False]
+    assert plans[0] != plans[1]
+    assert plans[4] == lower(artifact(lambda x: x + 1, X), options(), 1) == b""
+    assert [dict(read(plan).options).get("attempts") for plan in plans[:4]] == [None, "1", None, "1"]

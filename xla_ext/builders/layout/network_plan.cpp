@@ -17,6 +17,7 @@ void check(bool good, const std::string& argument, const std::string& expected, 
 
 void checkOptions(const NetworkOptions& options, unsigned num_tiles) {
   check(!options.layers.empty(), "layers", "hold at least one layer", "none", "Add one");
+  check(options.num_steps > 0, "inputs", "hold at least one step", "none", "Pass a step");
   check(options.batch > 0, "inputs", "hold at least one sample", "batch 0", "Pass a batch");
   check(num_tiles > 0, "tiles", "be at least one", "0", "Choose a device with tiles");
   unsigned widest = options.num_inputs;

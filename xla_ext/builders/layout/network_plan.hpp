@@ -54,6 +54,7 @@ struct NetworkOptions {
   bool last_spikes_gradient = true;   // which the backward pass is given; else it is 0
   bool keeps_record = true;           // membranes and lists of all steps, for the backward pass
   bool learns_constants = false;      // the backward pass yields the gradients of the constants of all layers
+  unsigned attempts = 0;              // layouts that did not fit, after which one that takes less is chosen
 };
 
 // Neighbouring samples of the batch.

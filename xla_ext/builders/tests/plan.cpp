@@ -62,6 +62,24 @@ void checkPlaces(const NetworkPlan& plan) {
   }
 }
 
+// Layouts after some that did not fit take less, if any does.
+void testAttempts() {
+  for (const unsigned steps : {10U, 100U, 277U}) {
+    NetworkOptions options = nmnist();
+    options.num_steps = steps;
+    std::size_t first = kBytes, before = kBytes;
+    for (const unsigned attempts : {0U, 1U, 2U}) {
+      options.attempts = attempts;
+      const NetworkPlan plan = planNetwork(options, 1472, kBytes);
+      checkPlaces(plan);
+      CHECK(plan.bytes <= before);
+      before = plan.bytes;
+      if (attempts == 0) first = plan.bytes;
+    }
+    CHECK(steps == 10 || before < first);
+  }
+}
+
 // Few steps run at once; of many, blocks that fit, the last of which may have steps to spare.
 void testBlocks() {
   for (const unsigned steps : {1U, 10U, 100U, 101U, 277U}) {
@@ -178,6 +196,7 @@ void testSecondStates() {
 int main() {
   testFewTiles();
   testBlocks();
+  testAttempts();
   testUnit();
   testRecurrent();
   testSums();

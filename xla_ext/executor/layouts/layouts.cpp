@@ -1,10 +1,13 @@
 #include "executor/layouts/layouts.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <iterator>
 #include <limits>
 #include <numeric>
+
+#include "executor/plan/options.hpp"
 
 namespace snnjax::executor {
 namespace {
@@ -264,10 +267,10 @@ Layouts::Layouts(const Plan& plan, const poplar::Target& target, const std::vect
   }
 }
 
-// The memory a product may use on a tile: Poplar's default share, less where values need it.
+// The memory a product may use on a tile: Poplar's default share, less where values need it, or plans did not fit.
 planner::Machine Layouts::machineFor(const Product& product) const {
   // Of several products, what is brought for one has memory besides the sums of another.
-  constexpr double kAlone = 0.6, kAmongOthers = 0.45, kOfValues = 0.9;
+  constexpr double kAlone = 0.6, kAmongOthers = 0.45, kOfValues = 0.9, kSpared = 0.75;
   constexpr std::size_t kLeast = 32768;
   const auto bytesOf = [this](const std::vector<ValueId>& values) {
     std::size_t bytes = 0;
@@ -277,8 +280,8 @@ planner::Machine Layouts::machineFor(const Product& product) const {
   const std::size_t operands =
       (productOf(product.lhs) + productOf(product.rhs) + productOf(product.out)) * numBytes(product.dtype);
   const std::size_t values = std::max(operands, bytesOf(plan_.main.parameters) + bytesOf(plan_.main.results)) / tiles_;
-  const auto share =
-      static_cast<std::size_t>((heavy_products_ > 1 ? kAmongOthers : kAlone) * static_cast<double>(tile_bytes_));
+  const double of_plan = std::pow(kSpared, optionsOf(plan_).attempts) * static_cast<double>(tile_bytes_);
+  const auto share = static_cast<std::size_t>((heavy_products_ > 1 ? kAmongOthers : kAlone) * of_plan);
   const auto most = static_cast<std::size_t>(kOfValues * static_cast<double>(tile_bytes_));
   return {std::max<std::size_t>(1, tiles_ / std::max<std::size_t>(1, product.groups)),
           std::max(kLeast, std::min(share, most > values ? most - values : 0))};

@@ -8,7 +8,8 @@
 namespace snnjax::executor {
 namespace {
 
-constexpr unsigned kMostIpus = 64;  // of a partition
+constexpr unsigned kMostIpus = 64;     // of a partition
+constexpr unsigned kMostAttempts = 2;  // snnjax/ipu/lowering/rules/calls.py
 
 unsigned numberOf(std::string_view name, const std::string& text, const std::string& expected, unsigned most) {
   unsigned number = 0;
@@ -41,6 +42,8 @@ PlanOptions optionsOf(const Plan& plan) {
     } else if (name == "half_partials") {
       if (value != "true" && value != "false") refuseOption(name, "be true or false", value);
       options.half_partials = value == "true";
+    } else if (name == "attempts") {
+      options.attempts = numberOf(name, value, "be an integer from 1 to 2", kMostAttempts);
     } else {
       throw Error(ErrorCode::kInvalidArgument,
                   "compile: `compiler_options` must be among ipu_version, ipu_tiles, ipu_ipus and ipu_half_partials, "

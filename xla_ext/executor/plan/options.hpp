@@ -20,6 +20,7 @@ struct PlanOptions {
   unsigned tiles = 0;          // of each IPU; 0: as many as the device has
   unsigned ipus = 1;           // of each partition
   bool half_partials = false;  // sums of halves are halves, on a tile and between tiles: Poplar's partialsType
+  unsigned attempts = 0;       // plans of the program that did not fit, as the lowering says
 };
 
 // Throws Error where there is no such option, or no such value.

@@ -6,6 +6,8 @@
 #include <popops/ElementWise.hpp>
 #include <poputil/VertexTemplates.hpp>
 
+#include "executor/plan/options.hpp"
+
 namespace snnjax::executor::targets {
 namespace {
 
@@ -388,6 +390,7 @@ builders::NetworkOptions optionsOf(const Plan& plan, const NetworkOperands& oper
   if (operands.has_readout) options.outputs = size(operands.layers.back().weights(), 2);
   options.half_weights = isHalf(plan, operands.layers.front().weights());
   options.keeps_record = keeps_record;
+  options.attempts = executor::optionsOf(plan).attempts;
   return options;
 }
 

@@ -1,6 +1,7 @@
 #include "pjrt/programs/compile.hpp"
 
 #include <atomic>
+#include <exception>
 #include <string>
 #include <string_view>
 
@@ -14,7 +15,7 @@ std::atomic<SnnjaxIpuLower> lower = nullptr;
 
 std::span<const std::byte> bytesOf(std::string_view text) { return std::as_bytes(std::span(text)); }
 
-void compile(ClientCompileArgs& args) {
+std::string planOf(const ClientCompileArgs& args, std::int32_t attempt) {
   const SnnjaxIpuLower to_plan = lower;
   if (to_plan == nullptr) {
     throw Failure(ErrorCode::kInvalidArgument,
@@ -22,9 +23,27 @@ void compile(ClientCompileArgs& args) {
   }
   std::string plan;
   const int code = to_plan(args.program->code, args.program->code_size, args.compile_options, args.compile_options_size,
-                           &plan, giveString);
+                           attempt, &plan, giveString);
   if (code != 0) throw Failure(static_cast<ErrorCode>(code), plan);
-  args.executable = new LoadedExecutable{load(*args.client, bytesOf(plan))};
+  return plan;
+}
+
+// The first plan that fits into the tiles, which only its graph tells; if none does, what the first one was refused
+// for.
+void compile(ClientCompileArgs& args) {
+  std::exception_ptr refusal;
+  std::string plan = planOf(args, 0);
+  for (std::int32_t attempt = 1; !plan.empty(); ++attempt) {
+    try {
+      args.executable = new LoadedExecutable{load(*args.client, bytesOf(plan))};
+      return;
+    } catch (const std::exception& exception) {
+      if (errorOf(exception).code() != ErrorCode::kResourceExhausted) throw;
+      if (refusal == nullptr) refusal = std::current_exception();
+    }
+    plan = planOf(args, attempt);
+  }
+  std::rethrow_exception(refusal);
 }
 
 // Header of a serialised program: the IPUs it was compiled for. The order of sums depends on the tiles.

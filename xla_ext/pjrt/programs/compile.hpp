@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "export.hpp"
 #include "pjrt/devices/host_callback.hpp"
@@ -16,9 +17,10 @@ void addCompileFunctions(Table& table);
 extern "C" {
 
 // `snnjax.ipu.lowering.lower`: from a program (StableHLO) and its options (a serialised xla.CompileOptionsProto) to a
-// plan. Returns 0, or what absl::StatusCode has for errors.
+// plan, after so many others of it did not fit; to none if there is no other. Returns 0, or what absl::StatusCode has
+// for errors.
 using SnnjaxIpuLower = int (*)(const char* program, std::size_t program_size, const char* options,
-                               std::size_t options_size, void* result, SnnjaxIpuGive give);
+                               std::size_t options_size, std::int32_t attempt, void* result, SnnjaxIpuGive give);
 
 SNNJAX_EXPORT void snnjax_ipu_set_lowering(SnnjaxIpuLower lower);
 }

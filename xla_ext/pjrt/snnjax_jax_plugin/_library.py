@@ -51,13 +51,15 @@ def _connect(loaded: Any) -> None:
 
 
 @_wire.Lower
-def _lower(program: int, program_size: int, options: int, options_size: int, result: int, give: Any) -> int:
+def _lower(
+    program: int, program_size: int, options: int, options_size: int, attempt: int, result: int, give: Any
+) -> int:
     """Nothing may be raised into C++: every error becomes a code and a message."""
     try:
         from snnjax.ipu.device import plugin
 
         code, text = plugin.lower(
-            ctypes.string_at(program, program_size), ctypes.string_at(options, options_size)
+            ctypes.string_at(program, program_size), ctypes.string_at(options, options_size), attempt
         )
     except BaseException as error:
         code, text = _wire.INTERNAL, _not_imported("compile", error)

@@ -35,7 +35,8 @@ class Array(ctypes.Structure):
     )
 
 
-Lower = ctypes.CFUNCTYPE(ctypes.c_int, *_BYTES, *_BYTES, ctypes.c_void_p, Give)  # program, options
+# program, options, attempt
+Lower = ctypes.CFUNCTYPE(ctypes.c_int, *_BYTES, *_BYTES, ctypes.c_int32, ctypes.c_void_p, Give)
 CallBack = ctypes.CFUNCTYPE(
     ctypes.c_int, ctypes.c_int64, ctypes.POINTER(Array), ctypes.c_size_t, ctypes.c_void_p, Give
 )

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from snnjax._jax_compat import ir
 from snnjax.ipu.lowering import views
 from snnjax.ipu.lowering.operation import Operation, array_of
@@ -15,6 +17,10 @@ OWN_PREFIX = "snnjax_"
 THREEFRY = "snnjax_ipu_threefry2x32"
 CALLBACK = "snnjax_ipu_callback"
 KEEP, KEPT = "snnjax_ipu_keep", "snnjax_ipu_kept"
+NETWORK = "snnjax_lif_network"
+# Whether a plan has to take less of the tiles, as others do not fit. Every second one spares memory: references run few
+# steps a round, networks on codelets have another layout. From the third on ops run in the form estimated to be slower.
+TIGHT = ("snnjax_ipu_tight_1", "snnjax_ipu_tight_2")
 
 
 def _attributes(operation: Operation) -> dict[str, Any]:
@@ -121,7 +127,13 @@ def _kept(operation: Operation) -> Sequence[int]:
     return [known.get(name, value) for name, value in _named(operation).items()]
 
 
+def _is_tight(operation: Operation) -> Sequence[int]:
+    attempt, is_spared = operation.walk.attempt, operation.text("call_target_name") == TIGHT[0]
+    return [operation.builder.constant(np.asarray(attempt % 2 == 1 if is_spared else attempt > 1))]
+
+
 _TARGETS: dict[str, Rule] = {
+    **dict.fromkeys(TIGHT, _is_tight),
     "Sharding": lambda operation: operation.inputs,
     "mhlo.topk": lambda operation: _top_k(operation, "mhlo.attributes"),
     THREEFRY: _threefry,
