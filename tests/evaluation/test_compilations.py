@@ -13,11 +13,12 @@ from snnjax import blocks, encoding, event_times, online
 from snnjax._types import Params
 from snnjax.blocks.block import Block, Stepwise
 from snnjax.neurons._drive import drive
+from tests.numbers import array
 
 KEY = jax.random.key(0)
 # Of sizes that no other test has: what a first call compiles is then not there already.
-ROWS = jnp.asarray(np.random.default_rng(0).random((5, 2, 22)) < 0.3, jnp.float32)
-LISTS = snnjax.SparseSpikes.from_dense(ROWS, 2)
+ROWS = array(np.random.default_rng(0).random((5, 2, 22)) < 0.3, jnp.float32)
+LISTS = jax.jit(lambda rows: snnjax.SparseSpikes.from_dense(rows, 2))(ROWS)
 WEIGHTS, KERNEL = jnp.ones((22, 3)), jnp.ones((3, 2, 4))
 LENGTHS = jnp.array([5, 3])
 SERIES, TIMES = ROWS + 0.5, jnp.linspace(0.0, 1.0, 44).reshape(2, 22)
