@@ -13,7 +13,7 @@ from jax.sharding import AxisType, PartitionSpec
 
 import snnjax
 from snnjax import losses, train
-from tests.numbers import array, assert_close, assert_same_bits
+from tests.numbers import assert_close, assert_same_bits
 
 STEPS, WIDTH = 3, 4
 SHARES = PartitionSpec(None, "stage")
@@ -74,7 +74,7 @@ def test_results_and_gradients_are_those_of_one_device_to_the_bit(setting, seed)
     rng = np.random.default_rng(seed)
 
     def whole(*shape):
-        return array(rng.integers(-1, 2, shape), jnp.float32)
+        return jnp.asarray(rng.integers(-1, 2, shape), jnp.float32)
 
     stages = [{"weights": whole(WIDTH, WIDTH), "bias": whole(WIDTH)} for _ in range(devices * rounds)]
     data = whole(STEPS, batch, WIDTH), whole(STEPS, batch, WIDTH)

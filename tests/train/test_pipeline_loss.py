@@ -13,7 +13,7 @@ from jax.sharding import AxisType, PartitionSpec
 
 import snnjax
 from snnjax import losses, train
-from tests.numbers import array, assert_close, assert_same_bits
+from tests.numbers import assert_close, assert_same_bits
 
 STEPS, WIDTH, CLASSES = 3, 4, 2
 SHARES, STAGES, ALL = PartitionSpec(None, "stage"), PartitionSpec("stage"), PartitionSpec()
@@ -73,7 +73,7 @@ def test_loss_and_gradients_are_those_of_one_device_to_the_bit(setting, seed) ->
     rng = np.random.default_rng(seed)
 
     def whole(*shape):
-        return array(rng.integers(-1, 2, shape), jnp.float32)
+        return jnp.asarray(rng.integers(-1, 2, shape), jnp.float32)
 
     def ours(weights, y, targets):
         return jnp.sum(y @ weights * targets) * pieces  # so that the mean over pieces is whole
@@ -86,7 +86,7 @@ def test_loss_and_gradients_are_those_of_one_device_to_the_bit(setting, seed) ->
     run = pipelined(multiply, ours, devices, pieces)
     found = value_and_gradients(run, stages, *data)
     expected = value_and_gradients(one_device(multiply, theirs), stages, *data)
-    assert_same_bits(*(jax.tree.map(lambda leaf: np.asarray(leaf) + 0.0, each) for each in (found, expected)))
+    assert_same_bits(*(jax.tree.map(lambda leaf: leaf + 0.0, each) for each in (found, expected)))
     assert_same_bits(jax.jit(run)(stages, *data), found[0])  # without gradients
 
 
