@@ -5,6 +5,7 @@ The platform ``ipu`` is registered by `snnjax_jax_plugin`, which does not import
 """
 
 import re
+import types
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, cast
@@ -68,6 +69,24 @@ def set_dce_rule(primitive: Primitive, rule: Callable[[Sequence[bool], Any], tup
 def make_ir_context() -> ir.Context:
     """An MLIR context with all dialects of JAX."""
     return _mlir.make_ir_context()
+
+
+def lower_with_few_dialects() -> None:
+    """Let JAX lower each program with the dialects that it may use, for tests: loading all takes longer than that.
+
+    A program that uses another is refused by MLIR, which names it; what MLIR reads loads its dialects by itself. Only
+    in versions whose contexts are known, where ``test_jax_private.py`` holds that it has an effect; others keep all.
+    """
+    if not _jaxlib_version.__version__.startswith("0.10."):
+        return
+
+    class Context(_mlir.JaxIrContext):
+        def load_all_available_dialects(self) -> None:
+            self.get_dialect_descriptor("func")
+
+    # JAX's own function, with this class: other callers of the class keep all dialects.
+    names = {**vars(_mlir), "JaxIrContext": Context}
+    _mlir.make_ir_context = types.FunctionType(_mlir.make_ir_context.__code__, names)
 
 
 def compile_options(serialised: bytes) -> CompileOptions:

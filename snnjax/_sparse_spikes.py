@@ -1,6 +1,7 @@
 """`SparseSpikes`: spikes as a short list of neuron ids instead of a long row of zeros."""
 
 import dataclasses
+import functools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -114,9 +115,7 @@ class SparseSpikes:
 
     def to_dense(self) -> Float[Array, "*axes neurons"]:
         """The dense array ``out[ids[k]] += values[k]``, differentiable with respect to `values`."""
-        rows = math.prod(self.ids.shape[:-1])
-        ids, values = (jnp.asarray(leaf).reshape(rows, self.capacity) for leaf in (self.ids, values_of(self)))
-        return scatter(ids, upcast(values), self.num_neurons).astype(values.dtype).reshape(self.shape)
+        return _to_dense(self)
 
     @classmethod
     @explained
@@ -130,19 +129,7 @@ class SparseSpikes:
         spikes = jnp.asarray(spikes)
         if not jnp.issubdtype(spikes.dtype, jnp.floating):
             spikes = spikes.astype(jnp.float32)
-        num_neurons = spikes.shape[-1]
-        active = spikes != 0
-        ids = list_ids(active, capacity)
-        values = gather(spikes, ids)
-        count = jnp.sum(active, axis=-1, dtype=jnp.int32)
-        return cls(
-            ids.astype(id_dtype(num_neurons)),
-            values,
-            count,
-            jnp.minimum(count, capacity),
-            beyond(count, capacity),
-            num_neurons,
-        )
+        return _from_dense(spikes, capacity)
 
     @classmethod
     @explained
@@ -167,6 +154,31 @@ class SparseSpikes:
         listed = jnp.copy(count)  # in a buffer of its own, so that both can be donated
         counts = count, listed, jnp.zeros_like(count)
         return cls(ids.astype(id_dtype(num_neurons)), None, *counts, num_neurons)
+
+
+# Outside of `jax.jit`, the two conversions compile one program for each shape, not one for each operation.
+@functools.partial(jax.jit, inline=True)
+def _to_dense(spikes: SparseSpikes) -> Array:
+    rows = math.prod(spikes.ids.shape[:-1])
+    ids, values = (leaf.reshape(rows, spikes.capacity) for leaf in (spikes.ids, values_of(spikes)))
+    return scatter(ids, upcast(values), spikes.num_neurons).astype(values.dtype).reshape(spikes.shape)
+
+
+@functools.partial(jax.jit, static_argnums=1, inline=True)
+def _from_dense(spikes: Array, capacity: int) -> SparseSpikes:
+    num_neurons = spikes.shape[-1]
+    active = spikes != 0
+    ids = list_ids(active, capacity)
+    values = gather(spikes, ids)
+    count = jnp.sum(active, axis=-1, dtype=jnp.int32)
+    return SparseSpikes(
+        ids.astype(id_dtype(num_neurons)),
+        values,
+        count,
+        jnp.minimum(count, capacity),
+        beyond(count, capacity),
+        num_neurons,
+    )
 
 
 def values_of(spikes: SparseSpikes, dtype: DTypeLike | None = None) -> Array:

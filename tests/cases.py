@@ -61,9 +61,7 @@ def spike_lists(rng: np.random.Generator, rows: int, capacity: int, num_neurons:
     return SparseSpikes(
         ids,
         dyadic(rng, -16, 16, rows, capacity),
-        jnp.full(rows, capacity, jnp.int32),
-        jnp.full(rows, capacity, jnp.int32),
-        jnp.zeros(rows, jnp.int32),
+        *(array(np.full(rows, count), jnp.int32) for count in (capacity, capacity, 0)),
         num_neurons,
     )
 
@@ -79,7 +77,8 @@ def _lif_step_arguments(rng: np.random.Generator) -> tuple[Any, ...]:
 
 def _select_spikes_arguments(rng: np.random.Generator) -> tuple[Any, ...]:
     threshold = dyadic(rng, 8, 16, 7)
-    return dyadic(rng, -8, 24, BATCH, 7), threshold, threshold - dyadic(rng, 0, 8, 7)
+    second = array(np.subtract(threshold, dyadic(rng, 0, 8, 7)), jnp.float32)
+    return dyadic(rng, -8, 24, BATCH, 7), threshold, second
 
 
 def _spike_matmul_arguments(rng: np.random.Generator) -> tuple[Any, ...]:
@@ -88,7 +87,7 @@ def _spike_matmul_arguments(rng: np.random.Generator) -> tuple[Any, ...]:
 
 def _rows_arguments(rng: np.random.Generator) -> tuple[Any, ...]:
     rows = dyadic(rng, -16, 16, BATCH, 6)
-    rows = jnp.where(rng.random((BATCH, 6)) < 0.5, rows, 0.0)
+    rows = array(np.where(rng.random((BATCH, 6)) < 0.5, rows, 0.0), jnp.float32)
     return rows, dyadic(rng, -32, 32, 6, 3)
 
 
@@ -113,7 +112,7 @@ def _spike_conv_arguments(rng: np.random.Generator) -> tuple[Any, ...]:
 
 def _conv_rows_arguments(rng: np.random.Generator) -> tuple[Any, ...]:
     rows = dyadic(rng, -16, 16, BATCH, CONVOLUTION.num_inputs)
-    rows = jnp.where(rng.random(rows.shape) < 0.3, rows, 0.0)
+    rows = array(np.where(rng.random(rows.shape) < 0.3, rows, 0.0), jnp.float32)
     return rows, dyadic(rng, -32, 32, *CONVOLUTION.weights_shape)
 
 
@@ -135,10 +134,11 @@ def pool(spikes: Signal) -> Any:
 def _delay_spikes_arguments(rng: np.random.Generator) -> tuple[Any, ...]:
     """Integer and other delays, including the bounds."""
     rows = dyadic(rng, -16, 16, MAX_DELAY + 6, BATCH, 5)
-    rows = jnp.where(rng.random(rows.shape) < 0.5, rows, 0.0)
-    delays = jnp.concatenate([dyadic(rng, 0, 16 * MAX_DELAY, 3), jnp.array([0.0, MAX_DELAY], jnp.float32)])
+    rows = np.where(rng.random(rows.shape) < 0.5, rows, 0.0)
+    delays = array(np.concatenate([dyadic(rng, 0, 16 * MAX_DELAY, 3), [0.0, MAX_DELAY]]), jnp.float32)
     lengths = array(rng.permutation([5, 3, 1, 0]), jnp.int32)
-    return rows[MAX_DELAY + 1 :], delays, rows[: MAX_DELAY + 1], lengths
+    pending, spikes = (array(part, jnp.float32) for part in np.split(rows, [MAX_DELAY + 1]))
+    return spikes, delays, pending, lengths
 
 
 def run_delays(spikes: Signal, delays: Any, pending: Any, lengths: Any, **options: Any) -> Any:
@@ -150,8 +150,8 @@ def _delayed_arguments(rng: np.random.Generator) -> tuple[Any, ...]:
     """A delay for each synapse, the bounds among them."""
     spikes, delays, _, lengths = _delay_spikes_arguments(rng)
     _, weights, synapses = _sparse_arguments(rng)
-    delays = jnp.concatenate([delays, delays, delays])[:12]
-    ends = jnp.minimum(synapses.ends[:5] + 3, 12)
+    delays = array(np.tile(delays, 3)[:12], jnp.float32)
+    ends = array(np.minimum(np.asarray(synapses.ends)[:5] + 3, 12), jnp.int32)
     synapses = Synapses(ends, synapses.targets, synapses.num_targets)
     return spikes, weights, delays, synapses, dyadic(rng, -16, 16, MAX_DELAY, BATCH, 4), lengths
 

@@ -35,6 +35,7 @@ import jax
 import pytest
 from snnjax_jax_plugin import _wire
 
+from snnjax import _jax_compat
 from snnjax.graph import segments
 from tests.errors import messages
 
@@ -47,7 +48,7 @@ if _wire.path().exists():
         jax.devices()
     jax.config.update("jax_platforms", "cpu")
 
-quick.load_few_dialects()
+_jax_compat.lower_with_few_dialects()
 # Without a folder for it there is no cache, and no key of each program to compute.
 jax.config.update("jax_enable_compilation_cache", "JAX_COMPILATION_CACHE_DIR" in os.environ)
 jax.config.update("jax_numpy_dtype_promotion", "strict")

@@ -19,6 +19,7 @@ from jax.test_util import check_grads
 from snnjax import SparseSpikes, losses
 from snnjax.metrics import class_first_spikes, predictions
 from tests.errors.refusals import refusals
+from tests.numbers import array
 from tests.ops.common import jit, stack
 
 RATES = functools.partial(losses.mean_square_rate, correct_rate=0.8, incorrect_rate=0.1)
@@ -185,7 +186,7 @@ def test_lists_equal_dense_in_value_and_gradient(seed: int, with_lengths: bool) 
     values = np.concatenate([values, np.ones((*values.shape[:2], 2), np.float32)], -1)
     labels = jnp.asarray(rng.integers(0, 4, 3))
     lengths = jnp.asarray(rng.integers(0, 7, 3)) if with_lengths else None
-    found = of_lists_and_dense(dense, jnp.asarray(ids, jnp.int32), jnp.asarray(values), labels, lengths)
+    found = of_lists_and_dense(dense, array(ids, jnp.int32), jnp.asarray(values), labels, lengths)
     for name, ((actual, list_slope), (expected, slope)) in found.items():
         # the same float32 sums in another order
         np.testing.assert_allclose(actual, expected, rtol=2e-6, err_msg=name)

@@ -13,6 +13,7 @@ import pytest
 from snnjax import SparseSpikes
 from snnjax.data import EventDataset, ImageDataset, SeriesDataset, augment_camera_events
 from tests.errors.refusals import refusals
+from tests.numbers import array
 
 IDS = np.array([[[0, 2], [3, 3]], [[1, 3], [0, 1]], [[3, 3], [2, 3]]], np.uint16)
 COUNTS = np.array([[2, 0], [1, 3], [0, 1]], np.int32)
@@ -45,7 +46,7 @@ def test_event_dataset_numbers_channels_last(channels):
     images = np.random.default_rng(0).random((4, 6, channels, height, width)) < 0.3
     rows = images.reshape(4, 6, -1)
     counts = rows.sum(axis=-1).astype(np.int32)
-    lists = SparseSpikes.from_dense(jnp.asarray(rows, jnp.float32), capacity=int(counts.max()) + 2)
+    lists = SparseSpikes.from_dense(array(rows, jnp.float32), capacity=int(counts.max()) + 2)
     first = EventDataset(np.asarray(lists.ids), counts, np.arange(4), rows.shape[-1], num_classes=4)
     last = first.channels_last(channels)
     dense = np.asarray(last.take(range(4)).inputs.to_dense()).reshape(6, 4, height, width, channels)

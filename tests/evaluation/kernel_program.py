@@ -22,6 +22,7 @@ from snnjax import LIFLayer, lif_network, spike_matmul
 from snnjax._types import Signal
 from snnjax.quantisation import Quantised
 from tests import quick
+from tests.numbers import array, dyadic
 from tests.ops import test_delay_spikes as of_delays
 from tests.ops.common import is_float, jit
 from tests.ops.kernel_checks import compiled
@@ -56,7 +57,8 @@ def off_grid(tree):
     def move(leaf):
         if not is_float(leaf):
             return leaf
-        return leaf + jnp.asarray(rng.normal(size=leaf.shape) * NOISE, leaf.dtype)
+        noise = rng.normal(size=leaf.shape) * NOISE
+        return array(np.asarray(leaf) + noise.astype(leaf.dtype), leaf.dtype)
 
     return jax.tree.map(move, tree)
 
@@ -71,7 +73,7 @@ def product_arguments(product: Product) -> dict[str, Any]:
     rng = np.random.default_rng(0)
     ids, values = lists(rng, product, 0.9)
     shapes = (product.neurons, product.outputs), (product.rows, product.outputs)
-    exact = ids, values, *(jnp.asarray(rng.integers(-16, 17, shape) / 16, jnp.float32) for shape in shapes)
+    exact = ids, values, *(dyadic(rng, -16, 16, *shape) for shape in shapes)
     return {"exact": exact, "rounded": off_grid(exact)}
 
 
@@ -89,11 +91,11 @@ def with_int8(implementation: str):
     rng = np.random.default_rng(0)
 
     def weights(inputs: int, outputs: int) -> Quantised:
-        scale = jnp.asarray(0.5 ** rng.integers(6, 9, outputs), jnp.float32)
-        return Quantised(jnp.asarray(rng.integers(-128, 128, (inputs, outputs)), jnp.int8), scale)
+        scale = array(0.5 ** rng.integers(6, 9, outputs), jnp.float32)
+        return Quantised(array(rng.integers(-128, 128, (inputs, outputs)), jnp.int8), scale)
 
     layers = LIFLayer(weights(300, 200), 0.5, gain=1.0, recurrent=weights(200, 200))
-    inputs = jnp.asarray(rng.random((6, 40, 300)) < rng.random(40)[:, None] ** 3, jnp.float32)
+    inputs = array(rng.random((6, 40, 300)) < rng.random(40)[:, None] ** 3, jnp.float32)
     return product_and_network(implementation)(inputs, [layers, LIFLayer(weights(200, 130), 0.5, gain=1.0)])
 
 
@@ -131,16 +133,16 @@ def of_the_first(samples: int, dtype: str, recurrent: bool, implementation: str)
 
     def weights(inputs: int, outputs: int, size: float = 0.25):
         if dtype == "int8":
-            scale = jnp.asarray(size * rng.uniform(0.5, 1.5, outputs) / 75, jnp.float32)
-            return Quantised(jnp.asarray(rng.integers(-128, 128, (inputs, outputs)), jnp.int8), scale)
-        return jnp.asarray(size * rng.normal(size=(inputs, outputs)), dtype)
+            scale = array(size * rng.uniform(0.5, 1.5, outputs) / 75, jnp.float32)
+            return Quantised(array(rng.integers(-128, 128, (inputs, outputs)), jnp.int8), scale)
+        return array(size * rng.normal(size=(inputs, outputs)), dtype)
 
     layers = [
         LIFLayer(weights(n, m), 0.5, gain=1.0, recurrent=weights(m, m, 0.05) if recurrent else None)
         for n, m in zip((150, 250, 127), (250, 127, 61), strict=True)
     ]
     spikes = rng.random((8, MANY, 150)) < 0.04
-    inputs = jnp.asarray(spikes * rng.normal(size=spikes.shape), jnp.float32)[:, :samples]
+    inputs = array((spikes * rng.normal(size=spikes.shape))[:, :samples], jnp.float32)
     return first_sample(implementation)(inputs, layers)
 
 

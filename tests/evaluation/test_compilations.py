@@ -13,10 +13,11 @@ from snnjax import blocks, encoding, event_times, online
 from snnjax._types import Params
 from snnjax.blocks.block import Block, Stepwise
 from snnjax.neurons._drive import drive
+from tests.numbers import array
 
 KEY = jax.random.key(0)
 # Of sizes that no other test has: what a first call compiles is then not there already.
-ROWS = jnp.asarray(np.random.default_rng(0).random((5, 2, 22)) < 0.3, jnp.float32)
+ROWS = array(np.random.default_rng(0).random((5, 2, 22)) < 0.3, jnp.float32)
 LISTS = snnjax.SparseSpikes.from_dense(ROWS, 2)
 WEIGHTS, KERNEL = jnp.ones((22, 3)), jnp.ones((3, 2, 4))
 LENGTHS = jnp.array([5, 3])
@@ -113,6 +114,11 @@ def test_all_blocks_are_among_these_networks() -> None:
     abstract = {Block, Stepwise, blocks.Linear}
     found = {type(node.block) for name in NETWORKS for node in made(name).nodes}
     assert found >= leaves(Block) - abstract
+
+
+def test_arrays_become_lists_and_lists_arrays_by_one_program(caplog: pytest.LogCaptureFixture) -> None:
+    assert compilations(lambda: snnjax.SparseSpikes.from_dense(ROWS, 5), caplog) == 1
+    assert compilations(LISTS.to_dense, caplog) == 1
 
 
 def test_init_compiles_one_program_for_each_network(caplog: pytest.LogCaptureFixture) -> None:

@@ -21,10 +21,10 @@ os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 
 import hypothesis
 
-from snnjax import _targets
+from snnjax import _jax_compat, _targets
 from tests.fuzz import files, handlers, ops, plans
 
-quick.load_few_dialects()
+_jax_compat.lower_with_few_dialects()
 Fuzz = ops.Fuzz | handlers.Fuzz | files.Fuzz | plans.Fuzz
 PARTS: dict[str, type[Fuzz]] = {
     "ops": ops.Fuzz,

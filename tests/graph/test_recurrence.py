@@ -14,6 +14,7 @@ import snnjax
 import snnjax.train
 from snnjax import blocks, metrics, neurons, online
 from snnjax._types import Params, Stats
+from tests.numbers import array
 from tests.ops.common import jit
 
 KEY = jax.random.key(3)
@@ -24,7 +25,7 @@ GOLDEN = ROOT / "tests/golden"
 
 
 def spikes_of(*shape: int) -> jax.Array:
-    return jnp.asarray(np.random.default_rng(0).random(shape) < 0.4, jnp.float32)
+    return array(np.random.default_rng(0).random(shape) < 0.4, jnp.float32)
 
 
 def _back(**options):

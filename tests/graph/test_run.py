@@ -31,7 +31,7 @@ from snnjax.blocks.delay import DelayState
 from snnjax.blocks.late import LateState
 from snnjax.graph import segments
 from tests.graph.helpers import BATCH, INPUTS, STEPS, initial, louder, random_spikes, with_gradients
-from tests.numbers import assert_close
+from tests.numbers import array, assert_close
 from tests.ops.common import equations, jit
 
 # Sums run in another order: a few ulp of float32 on sums of up to 60 terms of order 1.
@@ -132,7 +132,7 @@ def somewhere(state: State):
     rng = np.random.default_rng(1)
 
     def draw(leaf: jax.Array) -> jax.Array:
-        return jnp.asarray(rng.uniform(-0.5, 1.5, leaf.shape), leaf.dtype)
+        return array(rng.uniform(-0.5, 1.5, leaf.shape), leaf.dtype)
 
     def fired(own):
         """Spikes of 0 and 1, also those in transit."""

@@ -11,6 +11,7 @@ import pytest
 import snnjax
 from snnjax import Synapses, blocks, metrics
 from snnjax._types import Params
+from tests.numbers import array
 
 KEY = jax.random.key(3)
 STEPS, BATCH, INPUTS, HIDDEN = 6, 3, 12, 10
@@ -36,7 +37,7 @@ def test_equals_dense_weights(is_recurrent: bool, capacity: float | None) -> Non
     few, full = network(sparse, feedback, capacity), network(snnjax.dense, is_recurrent, capacity)
     assert not is_recurrent or "fused: layer_0/late" in few.paths
     params, stats = few.init(KEY), few.initial_stats(KEY)
-    inputs = jnp.asarray(np.random.default_rng(0).random((STEPS, BATCH, INPUTS)) < 0.3, jnp.float32)
+    inputs = array(np.random.default_rng(0).random((STEPS, BATCH, INPUTS)) < 0.3, jnp.float32)
 
     def dense(params: Params) -> Any:
         out = {
@@ -67,8 +68,8 @@ def test_pieces_of_sequences_give_the_same(lengths: list[int] | None) -> None:
     net = network(lambda count: snnjax.sparse(count, fan_in=4), snnjax.sparse(HIDDEN, fan_out=3), 0.4)
     params, stats = net.init(KEY), net.initial_stats(KEY)
     params[BACK] = params[BACK]._replace(bias=jnp.linspace(-0.5, 0.5, HIDDEN))
-    inputs = jnp.asarray(np.random.default_rng(0).random((STEPS, BATCH, INPUTS)) < 0.3, jnp.float32)
-    ends = None if lengths is None else jnp.asarray(lengths, jnp.int32)
+    inputs = array(np.random.default_rng(0).random((STEPS, BATCH, INPUTS)) < 0.3, jnp.float32)
+    ends = None if lengths is None else array(lengths, jnp.int32)
 
     def of(chunk: int | None) -> Any:
         def total(params: Params) -> Any:
@@ -124,7 +125,7 @@ def test_operations_are_those_of_synapses() -> None:
 
 def test_init_reaches_the_activity_of_a_sample() -> None:
     net = network(lambda count: snnjax.sparse(count, fan_in=4), False, None)
-    inputs = jnp.asarray(np.random.default_rng(0).random((50, 8, INPUTS)) < 0.2, jnp.float32)
+    inputs = array(np.random.default_rng(0).random((50, 8, INPUTS)) < 0.2, jnp.float32)
     stats = net.initial_stats(KEY)
     params = net.init(KEY, inputs, stats=stats, target_activity=0.1)
     out, _ = net.apply(params, None, inputs, stats=stats)
@@ -154,11 +155,11 @@ def test_init_reaches_the_activity_of_a_sample() -> None:
             "sparse: `synapses` must be Synapses, got bool[12, 10]. Make them with Synapses.from_mask, for instance.",
         ),
         (
-            {"synapses": Synapses.fixed_fan_out(KEY, INPUTS, HIDDEN + 1, 3)},
+            {"synapses": Synapses.from_mask(np.ones((INPUTS, HIDDEN + 1), bool))},
             "sparse: `synapses` must lead to 10 neurons, got 11. Make them for the neurons of this block.",
         ),
         (
-            {"synapses": Synapses.fixed_fan_out(KEY, INPUTS + 1, HIDDEN, 3)},
+            {"synapses": Synapses.from_mask(np.ones((INPUTS + 1, HIDDEN), bool))},
             "sparse: `synapses` must be of 12 neurons, like the inputs, got 13. Make them for the block before.",
         ),
     ],

@@ -14,11 +14,12 @@ from snnjax._types import Params, Stats
 from snnjax.nir import to_nir
 from snnjax.quantisation import quantise_network
 from tests.graph.helpers import initial
+from tests.numbers import array
 from tests.ops.common import jit
 
 KEY = jax.random.key(3)
 STEPS, BATCH, INPUTS, HIDDEN, LONGEST = 8, 3, 6, 5, 3
-INPUT = jnp.asarray(np.random.default_rng(0).random((STEPS, BATCH, INPUTS)) < 0.4, jnp.float32)
+INPUT = array(np.random.default_rng(0).random((STEPS, BATCH, INPUTS)) < 0.4, jnp.float32)
 NAME, BACK = "layer_0/connection", "layer_0/recurrent"
 
 

@@ -39,7 +39,7 @@ from snnjax.quantisation import (
     quantise_network,
 )
 from tests.graph.helpers import INPUTS, initial, louder, random_spikes
-from tests.numbers import assert_close
+from tests.numbers import array, assert_close
 from tests.ops.common import jit
 from tests.ops.kernel_checks import needs_kernels
 
@@ -120,7 +120,7 @@ PRODUCTS = [
 def random_weights(rng: np.random.Generator, inputs: int, outputs: int, dtype: DTypeLike) -> Quantised:
     values = rng.integers(-128, 128, (inputs, outputs)).astype(np.int8)
     values[:, :1] = 127  # whose sums are as large as they can be
-    return Quantised(jnp.asarray(values), jnp.asarray(rng.random(outputs), dtype), dtype)
+    return Quantised(jnp.asarray(values), array(rng.random(outputs), dtype), dtype)
 
 
 @needs_kernels
@@ -178,8 +178,8 @@ def test_simulation_sends_int8_as_their_floats() -> None:
     taus = {"tau": 20.0, "synaptic_taus": (5.0, 10.0), "rest": -49.0, "threshold": -50.0, "reset": -60.0}
     cells = neurons.cuba_lif(**taus, refractory=1.0, dt=0.5)
     synapses = Synapses.fixed_fan_out(jax.random.key(0), 20, 40, fan_out=6)
-    values = jnp.asarray(rng.integers(-128, 128, 120), jnp.int8)
-    weights = Quantised(values, jnp.asarray(rng.integers(1, 9, 40) / 64, jnp.float32))
+    values = array(rng.integers(-128, 128, 120), jnp.int8)
+    weights = Quantised(values, array(rng.integers(1, 9, 40) / 64, jnp.float32))
 
     def run(weights, **options):
         delayed = DelayedSynapses.of(synapses, weights)
@@ -241,7 +241,7 @@ def test_rows_too_full_for_a_list_are_summed_likewise() -> None:
     """From a copy in float32, which holds the sums of integers exactly."""
     rng = np.random.default_rng(0)
     weights = random_weights(rng, 50, 20, jnp.float32)
-    inputs = jnp.asarray(rng.random((4, 16, 50)) < np.linspace(0, 1, 16)[None, :, None], jnp.float32)
+    inputs = array(rng.random((4, 16, 50)) < np.linspace(0, 1, 16)[None, :, None], jnp.float32)
     layers = [LIFLayer(weights, decay=0.5, threshold=40.0, gain=1.0)]
     run = jit(functools.partial(lif_network, inputs, layers), static_argnames="implementation")
     outputs = [run(implementation=which)[1].layers[0].v for which in (None, "reference")]

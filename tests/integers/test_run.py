@@ -11,6 +11,7 @@ from snnjax import fixed_point
 from snnjax.fixed_point import LAVA_LOIHI, SPECK, XYLO
 from snnjax.fixed_point._network import LayerState
 from snnjax.fixed_point._run import run_layer
+from tests.numbers import array
 from tests.ops.kernel_checks import needs_kernels
 
 TIME, BATCH, INPUTS, NEURONS = 7, 3, 21, 19  # neither inputs nor neurons are whole vectors
@@ -39,7 +40,7 @@ def drawn_layer(chip, rng, form):
     recurrent, late, dtype, has_lengths = form
 
     def whole(least, most, *shape):
-        return jnp.asarray(rng.integers(least, most, shape), jnp.int32)
+        return array(rng.integers(least, most, shape), jnp.int32)
 
     def counts(mean, *shape):
         return rng.poisson(mean, shape).astype(np.float32)

@@ -14,7 +14,7 @@ from snnjax.blocks.linear import LinearParams
 from snnjax.data import Batch
 from snnjax.graph.layers import layers_of
 from snnjax.train.online import online_gradients
-from tests.numbers import Pick, assert_close, picker
+from tests.numbers import Pick, array, assert_close, picker
 from tests.ops.common import jit
 
 # Relative to the largest entry of a gradient: sums of a few hundred terms in float64.
@@ -94,8 +94,8 @@ def arguments(form: Form, seed: int) -> tuple[Any, ...]:
         params,
         jnp.asarray(inputs).astype(form.given),
         jnp.asarray(targets),
-        jnp.asarray(lengths, jnp.int32),
-        jnp.asarray(labels, jnp.int32),
+        array(lengths, jnp.int32),
+        array(labels, jnp.int32),
         pulls,
     )
 

@@ -13,6 +13,7 @@ from jax.typing import DTypeLike
 from snnjax import conv1d, layer, leaky_readout, losses, network, neurons, online, spiking_readout
 from snnjax._types import Params, Signal
 from snnjax.blocks.linear import LinearParams
+from tests.numbers import array
 from tests.ops.common import jit
 
 STEPS, BATCH, INPUTS, OUTPUTS = 12, 3, 6, 2
@@ -48,7 +49,7 @@ def squared(output, targets):
 def stream(dtype: DTypeLike = jnp.float32) -> tuple[Any, Any]:
     rng = np.random.default_rng(0)
     inputs = 3.0 * (rng.random((STEPS, BATCH, INPUTS)) < 0.5)
-    return jnp.asarray(inputs, dtype), jnp.asarray(rng.random((STEPS, BATCH, OUTPUTS)), dtype)
+    return jnp.asarray(inputs, dtype), array(rng.random((STEPS, BATCH, OUTPUTS)), dtype)
 
 
 def summed(learner: online.Learner, params: Params, inputs: Signal, targets) -> tuple[Any, Any, Any]:

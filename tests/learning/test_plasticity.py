@@ -12,6 +12,7 @@ import pytest
 
 from snnjax import SparseSpikes, Synapses
 from snnjax.plasticity import STDP, ShortTerm, STDPTraces, short_term, short_term_state, stdp, stdp_traces
+from tests.numbers import array
 
 INPUTS, NEURONS, STEPS = 7, 5, 30
 RATES, DECAYS = (0.1, 0.08), (0.8, 0.9)
@@ -31,7 +32,7 @@ def test_steps_equal_the_equation() -> None:
         change = RATES[0] * np.outer(x, later) - RATES[1] * np.outer(now, y)
         w = np.where(now[:, None] | later[None, :], np.clip(w + change, 0, 1), w)
         x, y = x + now, y + later
-        lists = (SparseSpikes.from_dense(jnp.asarray(each, jnp.float32), len(each)) for each in (now, later))
+        lists = (SparseSpikes.from_dense(array(each, jnp.float32), len(each)) for each in (now, later))
         weights, traces = step(weights, traces, *lists)
         np.testing.assert_allclose(weights, w, atol=1e-5)
     np.testing.assert_allclose(traces.before, x, atol=1e-5)
@@ -45,7 +46,7 @@ def test_sparse_steps_equal_dense_ones() -> None:
     rng = np.random.default_rng(1)
     mask = rng.random((INPUTS, 2 * NEURONS)) < 0.5
     synapses = Synapses.from_mask(mask)
-    dense = jnp.asarray(rng.uniform(0.2, 0.8, mask.shape), jnp.float32)
+    dense = array(rng.uniform(0.2, 0.8, mask.shape), jnp.float32)
     weights, traces = dense[mask], stdp_traces(dense[mask], synapses, receptors=2)
     assert (traces.before.shape, traces.after.shape) == ((INPUTS,), (NEURONS,))
     halves = [dense[:, :NEURONS], dense[:, NEURONS:]]
@@ -53,7 +54,7 @@ def test_sparse_steps_equal_dense_ones() -> None:
     step = jax.jit(lambda *given, **options: stdp(*given, rule=RULE, **options))
     for _ in range(STEPS):
         before, after = (
-            SparseSpikes.from_dense(jnp.asarray(rng.random(size) < 0.3, jnp.float32), size)
+            SparseSpikes.from_dense(array(rng.random(size) < 0.3, jnp.float32), size)
             for size in (INPUTS, NEURONS)
         )
         weights, traces = step(weights, traces, before, after, synapses=synapses)
@@ -75,7 +76,7 @@ def test_short_term_plasticity_is_that_of_its_equation() -> None:
         raised = u + use * (1 - u)
         x, u = np.where(now, x - raised * x, x), np.where(now, raised, u)
         x, u = 1 - decay[0] * (1 - x), decay[1] * u
-        state, release = step(state, SparseSpikes.from_dense(jnp.asarray(now, jnp.float32), 3))
+        state, release = step(state, SparseSpikes.from_dense(array(now, jnp.float32), 3))
         np.testing.assert_allclose(release, (u + use * (1 - u)) * x, atol=1e-5)
     np.testing.assert_allclose(release[0], use, atol=1e-6)  # who never spikes has all
     assert release[2] < release[1] < use

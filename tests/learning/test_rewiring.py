@@ -11,6 +11,7 @@ import pytest
 
 from snnjax import Synapses, prune, regrow
 from tests.errors.refusals import refusals
+from tests.numbers import array
 
 NEURONS, TARGETS = 5, 7
 step = jax.jit(lambda synapses, arrays, kept, scores: regrow(synapses, arrays, kept, scores))
@@ -34,7 +35,7 @@ def test_as_many_grow_where_scores_are_largest(seed: int) -> None:
     rng = np.random.default_rng(seed)
     pairs, kept = np.sort(rng.integers(0, NEURONS * TARGETS, 12)), rng.random(12) < rng.random()
     ends = np.searchsorted(pairs, TARGETS * np.arange(1, NEURONS + 1))
-    synapses = Synapses(jnp.asarray(ends, jnp.int32), jnp.asarray(pairs % TARGETS, jnp.uint16), TARGETS)
+    synapses = Synapses(array(ends, jnp.int32), array(pairs % TARGETS, jnp.uint16), TARGETS)
     weights = rng.integers(-8, 8, 12).astype(np.float32)
     scores = rng.permutation(NEURONS * TARGETS).astype(np.float32)
     numbers, sums = np.zeros((2, NEURONS * TARGETS))

@@ -33,6 +33,7 @@ from snnjax.blocks.conv import Convolve
 from snnjax.blocks.linear import LinearParams
 from snnjax.circuits import SpikeTrains
 from tests.errors.refusals import refusals
+from tests.numbers import array
 
 OUTPUTS = jnp.array(  # [time=3, batch=2, classes=3]
     [[[0, 0, 0], [1, 0, 0]], [[0, 1, 0], [0, 0, 1]], [[1, 1, 0], [0, 0, 1]]], jnp.float32
@@ -72,7 +73,7 @@ def test_confusion_counts_labels_by_prediction_and_its_diagonal_is_the_accuracy(
     np.testing.assert_array_equal(matrix, [[0, 0, 1], [0, 1, 0], [0, 0, 0]])
     np.testing.assert_array_equal(metrics.class_accuracy(matrix), [0, 1, np.nan])
     rng = np.random.default_rng(0)
-    outputs = jnp.asarray(rng.random((4, 30, 5)), jnp.float32)
+    outputs = array(rng.random((4, 30, 5)), jnp.float32)
     for decoder, shape in (("sum", (30,)), ("max", (30,)), ("steps", (4, 30))):
         least = -1 if decoder == "steps" else 0
         labels = jnp.asarray(rng.integers(least, 5, shape))

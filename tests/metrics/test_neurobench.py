@@ -26,6 +26,7 @@ from snnjax import (
 )
 from snnjax._types import Signal
 from snnjax.neurobench import to_neurobench
+from tests.numbers import array
 
 is_installed = importlib.util.find_spec("neurobench") is not None
 needs_neurobench = pytest.mark.skipif(not is_installed, reason="NeuroBench is not installed")
@@ -84,7 +85,7 @@ def test_neurobench_counts_as_we_do(name: str, binary: bool) -> None:
     assert report["Footprint"] == metrics.footprint(params)
     connected = metrics.connection_sparsity(params)
     np.testing.assert_allclose(report["ConnectionSparsity"], connected, rtol=0, atol=5.1e-5)
-    accuracy = metrics.accuracy(output.output, jnp.asarray(labels, jnp.int32))
+    accuracy = metrics.accuracy(output.output, array(labels, jnp.int32))
     np.testing.assert_allclose(report["ClassificationAccuracy"], accuracy, rtol=1e-6)
     sparsity = metrics.activation_sparsity(output.activity)
     assert 0.5 < float(sparsity) < 0.98

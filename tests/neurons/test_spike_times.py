@@ -12,6 +12,7 @@ from snnjax import losses, metrics, neurons, train
 from tests.errors.refusals import refusals
 from tests.neurons import event_driven
 from tests.neurons.event_driven import DURATION, MEMBRANE_TIME, SYNAPSE_TIME
+from tests.numbers import array
 
 MOVING = {"gradient": "spike_times", "detach_reset": False}
 KEY = jax.random.key(0)
@@ -145,7 +146,7 @@ def test_gradients_converge_to_those_of_continuous_time() -> None:
 
 def test_spikes_and_states_are_those_of_a_surrogate() -> None:
     rng = np.random.default_rng(1)
-    x = jnp.asarray(rng.random((50, 3, 6)) < 0.2, jnp.float32)
+    x = array(rng.random((50, 3, 6)) < 0.2, jnp.float32)
     plain = moving(gradient="surrogate", learn_threshold=True)
     results = []
     for neuron in (plain, moving(learn_threshold=True)):

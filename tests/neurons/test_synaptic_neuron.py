@@ -143,9 +143,11 @@ def test_derivative_of_a_spike_is_that_of_distances_in_units_of_the_width():
 
 
 RECURRENT = synaptic(sparse(SIZE, fan_in=2, bias=False), max_delay=3, initial=1, learn=False)
-WEIGHTS = RECURRENT.init(jax.random.key(0), (SIZE,), dtype=jnp.float32)
+# Compiled as one program: many times faster than one operation after the other.
+WEIGHTS, HELD = jax.jit(
+    lambda key: (RECURRENT.init(key, (SIZE,), dtype=jnp.float32), RECURRENT.initial_stats(key, (SIZE,)))
+)(jax.random.key(0))
 NONE: Any = 3
-HELD: Any = RECURRENT.initial_stats(jax.random.key(0), (SIZE,))
 
 
 def network_of(own):

@@ -12,6 +12,7 @@ from jax.extend.core import jaxprs_in_params
 from jax.test_util import check_vjp
 
 from tests.cases import CASES, OPS, Case
+from tests.numbers import array
 
 # Tests compile far more than they compute.
 jit = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
@@ -24,7 +25,7 @@ each_op = pytest.mark.parametrize("case", OPS, ids=lambda case: case.id)
 
 
 def is_float(leaf) -> bool:
-    return jnp.issubdtype(jnp.asarray(leaf).dtype, jnp.floating)
+    return jnp.issubdtype(jax.typeof(leaf).dtype, jnp.floating)
 
 
 def float_leaves(tree) -> list[Any]:
@@ -96,11 +97,11 @@ def generic(tree, seed: int = 0):
 
 
 def stack(trees: list[Any]):
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
+    return jax.tree.map(lambda *leaves: array(np.stack(leaves), leaves[0].dtype), *trees)
 
 
 def pick(tree, index: int):
-    return jax.tree.map(lambda leaf: leaf[index], tree)
+    return jax.tree.map(lambda leaf: array(np.asarray(leaf)[index], leaf.dtype), tree)
 
 
 def draws(case: Case, count: int, seed: int = 0) -> list[tuple[Any, ...]]:

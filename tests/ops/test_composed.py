@@ -6,11 +6,12 @@ from typing import Any
 import chex
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from snnjax import lif_step, spike_matmul
 from tests.cases import Case
-from tests.numbers import assert_close
+from tests.numbers import array, assert_close
 from tests.ops.common import compiled, draws, each_op, jit, of_floats, weighted_sum
 
 # They are plain jnp in any case.
@@ -23,7 +24,7 @@ def test_forward_mode_of_an_op_equals_its_gradient(case: Case) -> None:
     values, gradients = compiled(case)(*arguments)
     options = {} if case.name in WITHOUT else {"implementation": "composed"}
     wrapped, floats = of_floats(functools.partial(case.function, **options), arguments)
-    tangents = [jnp.sin(jnp.arange(leaf.size, dtype=leaf.dtype)).reshape(leaf.shape) for leaf in floats]
+    tangents = [array(np.sin(np.arange(leaf.size)).reshape(leaf.shape), leaf.dtype) for leaf in floats]
 
     def loss(leaves: list[Any]):
         composed = wrapped(leaves)
@@ -31,7 +32,7 @@ def test_forward_mode_of_an_op_equals_its_gradient(case: Case) -> None:
 
     _, forward, composed = jit(lambda f, t: jax.jvp(loss, (f,), (t,), has_aux=True))(floats, tangents)
     chex.assert_trees_all_close(composed, values, rtol=1e-6, atol=1e-6, strict=True)
-    expected = sum(jnp.vdot(g, t) for g, t in zip(gradients, tangents, strict=True))
+    expected = sum(np.vdot(g, t) for g, t in zip(gradients, tangents, strict=True))
     # A sum over all entries, in another order.
     assert_close(forward, expected, rtol=1e-4, of_largest=1e-5)
 

@@ -29,6 +29,11 @@ def drawn(wiring: list[circuits.Projection], blocks: int, **options: Any) -> Del
     return PEOPLE.connect(KEY, wiring, blocks=blocks, **options)
 
 
+@jax.jit
+def ends_of(synapses: DelayedSynapses) -> tuple[jax.Array, jax.Array]:
+    return synapses.sources(), synapses.targets()
+
+
 @pytest.mark.skipif(_targets.missing() is not None, reason="without the compiled kernels")
 @pytest.mark.parametrize("blocks, dtype", [(1, "bfloat16"), (3, "float32")])
 def test_kernel_draws_as_the_reference(blocks: int, dtype: str) -> None:
@@ -41,7 +46,7 @@ def test_kernel_draws_as_the_reference(blocks: int, dtype: str) -> None:
 def test_each_rule_draws_what_it_says(blocks: int) -> None:
     for which, each in enumerate(WIRING):
         synapses = drawn([each], blocks, dtype="float32")
-        sources, targets = np.asarray(synapses.sources()), np.asarray(synapses.targets())
+        sources, targets = map(np.asarray, ends_of(synapses))
         own, others = PEOPLE[each.source], PEOPLE[each.target]
         assert np.all((sources >= own.start) & (sources < own.stop)), which
         receptor, targets = np.divmod(targets, 100)

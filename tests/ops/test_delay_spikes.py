@@ -176,10 +176,10 @@ each_form = pytest.mark.parametrize("form", FORMS, ids=lambda form: "-".join(map
 def draw(form: Form, rng: np.random.Generator, density: float) -> tuple[Any, ...]:
     """Spikes, delays, pending and lengths, all multiples of 1/16; lengths may lie outside of the sequence."""
     rows = dyadic(rng, -8, 8, form.max_delay + 1 + form.steps, form.batch, form.neurons)
-    rows = jnp.where(rng.random(rows.shape) < density, rows, 0).astype(form.dtype)
+    rows = np.where(rng.random(rows.shape) < density, rows, 0)
     delays = dyadic(rng, -8, 16 * form.max_delay + 8, form.neurons)
     lengths = array(rng.integers(-1, form.steps + 2, form.batch), jnp.int32)
-    pending, spikes = rows[: form.max_delay + 1], rows[form.max_delay + 1 :]
+    pending, spikes = (array(part, form.dtype) for part in np.split(rows, [form.max_delay + 1]))
     return spikes, delays, pending if form.pending else None, lengths if form.lengths else None
 
 

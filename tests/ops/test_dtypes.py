@@ -23,7 +23,7 @@ from snnjax.neurons import GLIFConstants
 from snnjax.ops._lif_network.recorded import membranes_of, recorded_membranes
 from snnjax.ops._lif_network.records import LayerConstants
 from tests.cases import CASES, Case, as_numpy
-from tests.numbers import assert_close
+from tests.numbers import array, assert_close
 from tests.ops.common import draws, float_leaves, is_float, jit, of_floats, with_gradient
 from tests.soak import integers
 
@@ -154,12 +154,12 @@ def test_gradients_in_bfloat16_are_those_of_float32(implementation: str) -> None
         draws = np.random.default_rng(1)
         layers = [
             LIFLayer(
-                jnp.asarray(draws.normal(size=(20, 16)), jnp.bfloat16).astype(dtype),
+                array(draws.normal(size=(20, 16)), jnp.bfloat16).astype(dtype),
                 jnp.linspace(0.9, 0.995, 16),
-                jnp.asarray(draws.uniform(0.02, 0.05, 16), jnp.float32),
+                array(draws.uniform(0.02, 0.05, 16), jnp.float32),
             )
         ]
-        readout = LIFReadout(jnp.asarray(draws.normal(size=(16, 3)), jnp.bfloat16).astype(dtype), 0.97)
+        readout = LIFReadout(array(draws.normal(size=(16, 3)), jnp.bfloat16).astype(dtype), 0.97)
 
         def loss(layers, readout) -> jax.Array:
             out, _ = lif_network(inputs.astype(dtype), layers, readout, surrogate="triangle", **options)
@@ -167,7 +167,7 @@ def test_gradients_in_bfloat16_are_those_of_float32(implementation: str) -> None
 
         return jit(jax.grad(loss, (0, 1)))(layers, readout)
 
-    inputs = jnp.asarray(rng.random((60, 4, 20)) < 0.3, jnp.float32)
+    inputs = array(rng.random((60, 4, 20)) < 0.3, jnp.float32)
     assert_close(gradients(jnp.bfloat16), gradients(jnp.float32), of_largest=0.02)
 
 

@@ -157,7 +157,7 @@ def _refusals(calls: Sequence[Call]) -> list[str]:
     """
     rng = np.random.default_rng(0)
     forms = {operand for call in calls for operand in call.operands}
-    given = {form: jnp.asarray(values.piece(rng, "plain", *form)) for form in sorted(forms)}
+    given = {form: jax.device_put(values.piece(rng, "plain", *form)) for form in sorted(forms)}
 
     def branch(call: Call, given: dict[Array, jax.Array]) -> int:
         results = tuple(jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in call.results)

@@ -95,7 +95,7 @@ def test_arrays_and_lists_equal_the_definition_with_their_gradients(
     listed = jax.jit(SparseSpikes.from_ids, static_argnums=1)(ids, size)
     spikes = dataclasses.replace(listed, values=dyadic(rng, -2, 2, *ids.shape))
     rows = distinct(rng, 2, size)
-    full = SparseSpikes.from_ids(jnp.tile(jnp.arange(size, dtype=jnp.int32), (2, 1)), size)
+    full = jax.jit(SparseSpikes.from_ids, static_argnums=1)(array([range(size)] * 2, jnp.int32), size)
 
     def pool(spikes: Signal) -> Any:
         return pool_spikes(spikes, window, shape=shape, strides=strides, how=how, padding=padding)

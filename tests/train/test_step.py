@@ -18,6 +18,7 @@ from snnjax._types import Params, State, Stats
 from snnjax.blocks.linear import Linear
 from snnjax.data import Batch, SeriesDataset
 from tests.graph.helpers import initial
+from tests.numbers import array
 from tests.ops.common import jit
 
 TIME, BATCH = 6, 3
@@ -86,13 +87,13 @@ def operations(net, params: Params, stats: Stats, batch: Batch) -> tuple[float, 
 
     def met(block, weights, name: str) -> tuple[float, bool]:
         x, shape = output.recorded[name], net.shapes[name]
-        x = x.to_dense() if isinstance(x, snnjax.SparseSpikes) else x
+        x = np.asarray(x.to_dense() if isinstance(x, snnjax.SparseSpikes) else x)
         x = x.reshape(TIME, BATCH, *shape) * valid.reshape(TIME, BATCH, *(1 for _ in shape))
         x = x / pools[name].pooling(net.in_shapes[list(by_name).index(name)][0]).scale if name in pools else x
         is_real = name in by_name and by_name[name].block.kind == "layer_norm"
-        there = (block.used(weights.weights) != 0).astype(jnp.float32)
-        x = (x != 0).astype(jnp.float32) if is_real else x
-        return float(jnp.sum(block.product(there, x, shape, None))), is_real
+        there = array(np.asarray(block.used(weights.weights)) != 0, jnp.float32)
+        x = array(x != 0 if is_real else x, jnp.float32)
+        return float(jnp.sum(jit(lambda *given: block.product(*given, shape, None))(there, x))), is_real
 
     linear = [node for node in net.nodes if isinstance(node.block, Linear)]
     found = [met(node.block, params[node.name], sender(node.sources[0])) for node in linear]

@@ -43,6 +43,14 @@ def test_jaxlib_with_wrong_numbers_is_reported() -> None:
     np.testing.assert_array_equal(squares, rows[:, 0] ** 2)
 
 
+def test_programs_of_tests_are_lowered_with_few_dialects() -> None:
+    """As tests/conftest.py asks: contexts of a known version lack the dialect of GPUs, those of others have it."""
+    with _jax_compat.make_ir_context() as context:
+        assert context.is_registered_operation("stablehlo.add")
+        is_known = version(jax.lib.__version__) == (0, 10)
+        assert context.is_registered_operation("gpu.launch") != is_known
+
+
 def test_platform_that_is_registered_is_known_and_donates(monkeypatch) -> None:
     assert _jax_private.is_known_platform("cpu")
     assert not _jax_private.is_known_platform("snnjax_test")

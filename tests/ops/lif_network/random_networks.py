@@ -301,9 +301,9 @@ def _inputs(form: Form, rng: np.random.Generator) -> Any:
         low = 0 if dtype == jnp.uint16 else -2
         numbers = rng.integers(low, form.inputs + 2, (*axes, form.slots))
         ids = array(numbers, form.integers or dtype)
-        counts = jnp.zeros(axes, jnp.int32)  # which the op does not trust
+        counts = array(np.zeros(axes), jnp.int32)  # which the op does not trust
         values = array(dyadic_spikes(rng, -16, 16, *ids.shape), form.dtype)
-        return SparseSpikes(ids, values, counts, counts, 0 * counts, form.inputs)
+        return SparseSpikes(ids, values, counts, counts, counts, form.inputs)
     dense = dyadic_spikes(rng, -16, 16, *axes, form.inputs)
     if form.given in ("float32", "bfloat16", "float16"):
         return array(dense, form.given)

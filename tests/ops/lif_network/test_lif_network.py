@@ -86,7 +86,8 @@ def test_full_lists_have_the_spikes_of_the_dense_run() -> None:
         chex.assert_trees_all_equal(
             (output, activity, dropped, state), (dense[0], dense[1], dense[2], dense[4]), strict=True
         )
-        chex.assert_trees_all_equal(tuple(s.to_dense() for s in spikes), dense[3], strict=True)
+        rows = jit(lambda lists: tuple(each.to_dense() for each in lists))(spikes)
+        chex.assert_trees_all_equal(rows, dense[3], strict=True)
     assert np.any(dense[3][1])
 
 

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tests.ops.common import jit, weighted_sum
+from tests.ops.common import jit, pick, weighted_sum
 from tests.ops.kernel_checks import everything, needs_kernels
 from tests.ops.lif_network.random_networks import Form, arguments, runner
 
@@ -68,9 +68,7 @@ def test_a_record_serves_many_cotangents(form: Form) -> None:
     stacked = jnp.stack([results, 3 * results, -results])
     mapped = jit(jax.vmap(pull_back))(stacked)
     for index, g in enumerate(stacked):
-        chex.assert_trees_all_equal(
-            jax.tree.map(lambda leaf, own=index: leaf[own], mapped), pull_back(g), strict=True
-        )
+        chex.assert_trees_all_equal(pick(mapped, index), pull_back(g), strict=True)
 
 
 @pytest.mark.parametrize("form", FORMS, ids=range(len(FORMS)))

@@ -136,14 +136,15 @@ def test_pieces_are_the_whole(implementation: str, pieces: tuple[int, ...]) -> N
     spikes = array(rng.integers(0, 2, (STEPS, BATCH, NEURONS)), jnp.float32).at[4:, 0].set(jnp.nan)
     weights, delays = jnp.ones((NEURONS, TARGETS)), jnp.asarray(rng.integers(0, 12, (NEURONS, TARGETS)) / 4)
     bias, sent = jnp.arange(TARGETS, dtype=jnp.float32), spikes.at[1:, 1].set(0).at[4:].set(0)
-    everything = jnp.concatenate(run(sent, weights, delays))
-    expected = run(sent, weights, delays, bias=bias, implementation=implementation)
+    everything = jit(lambda *given: jnp.concatenate(run(*given)))(sent, weights, delays)
+    with_bias = jit(functools.partial(run, implementation=implementation))
+    expected = with_bias(sent, weights, delays, bias=bias)
     chex.assert_trees_all_equal(jnp.concatenate(expected), everything.at[:STEPS].add(bias[None, None]))
     currents, pending, start = [], None, 0
     for steps in pieces:
         within = array(np.clip(lengths - start, 0, steps), jnp.int32)
-        options = {"lengths": within, "implementation": implementation, "bias": bias}
-        out, pending = run(spikes[start : start + steps], weights, delays, None, pending, **options)
+        options = {"lengths": within, "bias": bias}
+        out, pending = with_bias(spikes[start : start + steps], weights, delays, None, pending, **options)
         currents, start = [*currents, out], start + steps
     found = jnp.concatenate(currents)
     for sample, length in enumerate(lengths):
@@ -206,7 +207,7 @@ def test_any_size(neurons: int, targets: int, steps: int, longest: int) -> None:
 @pytest.mark.parametrize("ends", [[9, 3, 20, -5], [-7, -7, 100, 2**31 - 1], [5, 5, 5, 0]])
 def test_ends_in_any_order_reach_no_other_memory(ends: list[int]) -> None:
     """Nothing is promised about the numbers, but that all of them are finite and that nobody else's are read."""
-    synapses = Synapses(jnp.asarray(ends, jnp.int32), jnp.zeros(SYNAPSES, jnp.uint16), TARGETS)
+    synapses = Synapses(array(ends, jnp.int32), jnp.zeros(SYNAPSES, jnp.uint16), TARGETS)
     given = jnp.ones((STEPS, BATCH, NEURONS)), jnp.ones(SYNAPSES), jnp.full(SYNAPSES, jnp.nan)
     for result in jax.tree.leaves(
         compiled("cpu", given, synapses, jax.tree.map(jnp.ones_like, cotangents()))

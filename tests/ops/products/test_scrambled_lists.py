@@ -65,7 +65,7 @@ def lists_in_order_and_not(seed: int) -> tuple[SparseSpikes, SparseSpikes, np.nd
     dense = np.where(
         rng.random((STEPS, BATCH, NEURONS)) < 0.1, rng.integers(1, 17, (STEPS, BATCH, NEURONS)) / 16, 0
     )
-    spikes = SparseSpikes.from_dense(jnp.asarray(dense, jnp.float32), CAPACITY)
+    spikes = jax.jit(SparseSpikes.from_dense, static_argnums=1)(array(dense, jnp.float32), CAPACITY)
     order = np.argsort(rng.random((STEPS, BATCH, CAPACITY + GAPS)), axis=-1)
     beyond = rng.choice([-1, NEURONS, NEURONS + 3, 2**31 - 1], (STEPS, BATCH, GAPS))
     ids = np.concatenate([np.asarray(spikes.ids, np.int32), beyond], -1)

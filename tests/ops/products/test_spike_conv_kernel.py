@@ -72,8 +72,10 @@ def draw_arguments(rng: np.random.Generator, c: Convolution, rows: int, share: f
     strange = rng.choice([-1, -(2**31), c.num_inputs, 2**31 - 1], ids.shape)
     ids = array(np.where(rng.random(ids.shape) < share, ids, strange), jnp.int32)
     active = rng.random((rows, c.num_inputs)) < share
-    values = dyadic(rng, -4, 4, *ids.shape) if rng.random() < 0.5 else jnp.ones(ids.shape)
-    dense = jnp.where(active, dyadic(rng, -4, 4, *active.shape) if rng.random() < 0.5 else 1.0, 0.0)
+    values = dyadic(rng, -4, 4, *ids.shape) if rng.random() < 0.5 else array(np.ones(ids.shape), jnp.float32)
+    dense = array(
+        np.where(active, dyadic(rng, -4, 4, *active.shape) if rng.random() < 0.5 else 1.0, 0.0), jnp.float32
+    )
     weights, g = dyadic(rng, -8, 8, *c.weights_shape), dyadic(rng, -8, 8, rows, c.num_outputs)
     return ids, values, dense, weights, g
 

@@ -66,7 +66,7 @@ def lists(rng: np.random.Generator, p: Product, density: float) -> tuple[jax.Arr
     ids = np.where(rng.random(ids.shape) < density, ids, outside)
     # Those of one neuron add up without rounding.
     values = rng.integers(-4, 5, ids.shape) / 4 if rng.random() < 0.5 else np.ones(ids.shape)
-    return jnp.asarray(ids).astype(p.ids), jnp.asarray(values, p.dtype)
+    return array(ids, p.ids), array(values, p.dtype)
 
 
 def product_and_gradients(neurons: int, implementation: str):
@@ -198,7 +198,7 @@ def test_product_with_weights_that_are_not_finite(product: Product) -> None:
     holes = rng.random(weights.shape) < 0.01
     weights = array(np.where(holes, rng.choice([np.nan, np.inf, -np.inf], holes.shape), weights), p.dtype)
     g = array(rng.choice([0.5, -1.0, 2.0], (p.rows, p.outputs)), p.dtype)
-    given = jnp.asarray(ids, jnp.int32), values, weights, g
+    given = array(ids, jnp.int32), values, weights, g
     chex.assert_trees_all_equal(
         *(compiled_product(p.neurons, implementation)(*given) for implementation in BOTH), strict=True
     )

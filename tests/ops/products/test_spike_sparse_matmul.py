@@ -60,7 +60,7 @@ def test_equals_the_product_with_the_matrix(
 @pytest.mark.parametrize("ends", [[9, 3, 20, -5], [-7, -7, 100, 2**31 - 1], [5, 5, 5, 0]])
 def test_ends_in_any_order_reach_no_other_memory(ends: list[int]) -> None:
     """Nothing is promised about the numbers, but that all of them are finite and that nobody else's are read."""
-    synapses = Synapses(jnp.asarray(ends, jnp.int32), jnp.zeros(SYNAPSES, jnp.uint16), TARGETS)
+    synapses = Synapses(array(ends, jnp.int32), jnp.zeros(SYNAPSES, jnp.uint16), TARGETS)
     given = jnp.ones((2, NEURONS)), jnp.ones(SYNAPSES), synapses, jnp.ones((2, TARGETS))
     for result in compiled("cpu", *given):
         assert bool(jnp.all(jnp.abs(result) <= 2 * NEURONS * SYNAPSES))

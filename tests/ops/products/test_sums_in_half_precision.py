@@ -49,7 +49,7 @@ class Sum(NamedTuple):
     def arrays(self, rng: np.random.Generator) -> tuple[jax.Array, ...]:
         """The ids, of a few neurons and of none, and the floats."""
         ids = rng.choice([*range(self.named), -1, self.neurons], self.shapes[0])
-        return jnp.asarray(ids, jnp.int32), *(dyadic(rng, 0, 127, *shape) for shape in self.shapes[1:])
+        return array(ids, jnp.int32), *(dyadic(rng, 0, 127, *shape) for shape in self.shapes[1:])
 
 
 def lists_of(ids: jax.Array, values: jax.Array, neurons: int) -> SparseSpikes:

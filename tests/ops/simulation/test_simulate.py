@@ -142,18 +142,18 @@ def random_network(
     targets = rng.integers(0, receptors * size + 2, synapses)
     cells = random_cells(rng, width, receptors, conductances)
     sent = rng.random((3 if delays is None else delays, size)) < 0.3
-    weights = jnp.abs if conductances else jnp.asarray
+    weights = np.abs if conductances else np.asarray
     state = SimulationState(
         dyadic(rng, -16, 16, size),
-        weights(dyadic(rng, -16, 16, receptors, size)),
+        array(weights(dyadic(rng, -16, 16, receptors, size)), jnp.float32),
         array(rng.integers(0, 3, size), jnp.int32),
-        jnp.asarray(np.packbits(sent, axis=1, bitorder="little")),
-        jnp.asarray(7, jnp.int32),
+        array(np.packbits(sent, axis=1, bitorder="little"), jnp.uint8),
+        array(7, jnp.int32),
     )
     late = rng.integers(1, 4, synapses) if rng.random() < 0.7 else 2
     late, longest = (late, 3) if delays is None else (delays, delays)
-    drawn = Synapses(jnp.asarray(ends), jnp.asarray(targets), receptors * size)
-    given = weights(dyadic(rng, -16, 16, synapses)).astype(dtype)
+    drawn = Synapses(array(ends, jnp.int32), array(targets, jnp.int32), receptors * size)
+    given = array(weights(dyadic(rng, -16, 16, synapses)), dtype)
     own = int(rng.integers(1, 4)) if blocks is None else blocks
     return (cells, DelayedSynapses.of(drawn, given, late, max_delay=longest, blocks=own), state, KEY), {
         "currents": dyadic(rng, 0, 16, STEPS, width) if rng.random() < 0.5 else None,
@@ -173,7 +173,7 @@ def plastic_network(seed: int, size: int, receptors: int, *, shared: bool, **of:
         short_term=ShortTermState(*(dyadic(rng, 0, 4, size) / 4 for _ in range(2))),
         released=dyadic(rng, 0, 4, synapses.max_delay, size) / 4,
     )
-    chosen = jnp.asarray(rng.random(synapses.num_synapses) < 0.7)
+    chosen = array(rng.random(synapses.num_synapses) < 0.7, bool)
     options["stdp"] = STDP((0.5, 0.75), (0.5, 0.25), (-12.0, 12.0), chosen if seed % 2 else None)
     width = 1 if shared else size
     options["short_term"] = ShortTerm(array(rng.uniform(0.5, 1, width), jnp.float32), (0.5, 0.25))
