@@ -6,6 +6,7 @@
 #include "kernels/integer_neurons.hpp"
 #include "kernels/lists.hpp"
 #include "kernels/neuron.hpp"
+#include "kernels/padded_patches.hpp"
 #include "kernels/patches.hpp"
 #include "kernels/products.hpp"
 #include "kernels/split_products.hpp"
@@ -58,8 +59,9 @@ constexpr Kernels kKernels{
     .addProducts = addProducts,
     .addPatches = addPatches,
     .addPatchGradients = addPatchGradients,
-    .addChannelGradients = addChannelGradients,
     .dotPatches = dotPatches,
+    .addPaddedGradients = addPaddedGradients,
+    .padRow = padRow,
     .readVectors = readVectors,
     .writeVectors = writeVectors,
     .finishStream = finishStream,

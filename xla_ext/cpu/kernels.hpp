@@ -192,11 +192,18 @@ struct PixelPatches {
   Index first, columns;
 };
 
-// A spike of some channel, with a value, in a pixel of an image whose outputs' cotangents are `g`.
-struct PatchSpike {
-  const float* g;
-  std::uint32_t pixel;
-  float value;
+// A patch in outputs with pixels around them, of which one vector lies side by side; the weights of a patch are vectors
+// too, row by row.
+struct PaddedPatch {
+  Index rows, columns;
+  Index row;  // numbers from one row of outputs to the next
+};
+
+// Spikes by channel, those of channel c from starts[c] to starts[c + 1], and where their patches begin.
+struct PatchPlaces {
+  Index channels;
+  const std::uint32_t *starts, *places;
+  const float* values;  // nullptr: all are 1
 };
 
 // A constant of neurons: one for each, or one for all, then repeated over a vector.
@@ -374,13 +381,13 @@ struct Kernels {
   void (*addPatches)(const SpikeRow& spikes, const PixelPatches& patches, const float* weights, float* out);
   // weights += values times what lies in `g` under the patches.
   void (*addPatchGradients)(const SpikeRow& spikes, const PixelPatches& patches, float* weights, const float* g);
-  // The same for spikes of one channel in several images, whose weights are these, `rows` rows of them: each is read
-  // and written once for many spikes. For patches of one group whose pixels lie side by side, and all columns.
-  void (*addChannelGradients)(const PatchSpike* spikes, Index count, const PixelPatches& patches, Index rows,
-                              float* weights);
   // out[k] = <the patch of ids[k], what lies under it in `g`>.
   void (*dotPatches)(const std::uint32_t* ids, Index count, const PixelPatches& patches, const float* weights,
                      const float* g, float* out);
+  // Channel by channel, over padded outputs: weights += values times what lies in `g` under the patches.
+  void (*addPaddedGradients)(const PaddedPatch& patch, const PatchPlaces& spikes, const float* g, float* weights);
+  // A row of these outputs: one vector a pixel, with zeros behind `columns` numbers.
+  void (*padRow)(Rows<const float> from, Index pixels, Index columns, float* to);
 
   // Delays of all synapses of a neuron to some targets, in vectors: taps, of which tap k is the share of each weight
   // that arrives after k steps, and rows, of what arrives in each step. There are two taps at least and `lanes` at

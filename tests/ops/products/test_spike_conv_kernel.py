@@ -43,8 +43,11 @@ GEOMETRIES = (
     Convolution.of("test", (6, 8, 4), (3, 2), 6, dilation=(1, 3), groups=2),
     Convolution.transposed("test", (5, 4, 12), (4, 3), 9, strides=(2, 3)),
     Convolution.of("test", (9, 4), (3,), 6, strides=3, dilation=2, input_dilation=2, groups=2),
+    # Images in bands of rows; and patches whose rows lie apart, between pixels that meet no weight.
+    Convolution.of("test", (61, 14, 2), (4, 3), 17, padding=((3, 0), (1, 5))),
+    Convolution.of("test", (9, 12, 3), (3, 2), 16, strides=(2, 1), dilation=(4, 1), input_dilation=(3, 1)),
 )
-ROWS = 35  # two chunks of the gradient, the second of them larger
+ROWS = 35  # parts of the gradient of unequal lengths
 each_geometry = pytest.mark.parametrize("geometry", GEOMETRIES, ids=str)
 
 

@@ -82,23 +82,6 @@ PatchWeights::PatchWeights(const ConvolutionShape& shape)
   }
 }
 
-template <typename Visit>
-void PatchWeights::eachRun(Visit visit) const {
-  const Index run = shape_.groupOutputs(), inputs = shape_.groupInputs();
-  for (Index y = 0; y < shape_.kernel_height; ++y) {
-    for (Index x = 0; x < shape_.kernel_width; ++x) {
-      const Index phase_y = y % y_.apart, phase_x = x % x_.apart;
-      const Index rows = y_.places(phase_y), pixels = x_.places(phase_x);
-      const Index row = rows - 1 - y / y_.apart, column = pixels - 1 - x / x_.apart;
-      for (Index c = 0; c < shape_.channels; ++c) {
-        const Index patch = (c * rows + row) * pixels + column;
-        const Index weight = ((y * shape_.kernel_width + x) * inputs + c % inputs) * shape_.channels_out;
-        visit(weight + c / inputs * run, start(phase_y, phase_x) + patch * run);
-      }
-    }
-  }
-}
-
 void PatchWeights::pack(const Numbers& weights, float* packed) const {
   eachRun([&](Index from, Index to) { weights.read(from, shape_.groupOutputs(), packed + to); });
 }
@@ -108,11 +91,7 @@ void PatchWeights::unpack(const float* packed, const WritableNumbers& weights) c
 }
 
 ConvolutionPatches::ConvolutionPatches(const PatchWeights& weights, Index first, Index columns)
-    : of_pixel_(static_cast<std::size_t>(weights.shape_.height * weights.shape_.width)),
-      have_channels_(weights.y_.phases() * weights.x_.phases() == 1 && weights.shape_.groups == 1 &&
-                     weights.x_.step == 1 && columns == weights.shape_.numOutputs()),
-      rows_(weights.shape_.kernel_height),
-      of_channel_(weights.shape_.kernel_height * weights.shape_.kernel_width * weights.shape_.channels_out) {
+    : of_pixel_(static_cast<std::size_t>(weights.shape_.height * weights.shape_.width)) {
   const ConvolutionShape& s = weights.shape_;
   const Index run = s.groupOutputs(), row_length = s.outWidth() * s.channels_out;
   patches_ = {nullptr,

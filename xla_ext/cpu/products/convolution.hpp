@@ -89,12 +89,12 @@ class PatchWeights {
   void pack(const Numbers& weights, float* packed) const;
   // Writes packed sums as weights.
   void unpack(const float* packed, const WritableNumbers& weights) const;
-
- private:
-  friend class ConvolutionPatches;
   // Calls visit(place among the weights, packed place) for every run of outputs of a group.
   template <typename Visit>
   void eachRun(Visit visit) const;
+
+ private:
+  friend class ConvolutionPatches;
   Index start(Index phase_y, Index phase_x) const {
     return starts_[static_cast<std::size_t>(phase_y * x_.phases() + phase_x)];
   }
@@ -103,6 +103,23 @@ class PatchWeights {
   PatchAxis y_, x_;
   std::vector<Index> starts_;
 };
+
+template <typename Visit>
+void PatchWeights::eachRun(Visit visit) const {
+  const Index run = shape_.groupOutputs(), inputs = shape_.groupInputs();
+  for (Index y = 0; y < shape_.kernel_height; ++y) {
+    for (Index x = 0; x < shape_.kernel_width; ++x) {
+      const Index phase_y = y % y_.apart, phase_x = x % x_.apart;
+      const Index rows = y_.places(phase_y), pixels = x_.places(phase_x);
+      const Index row = rows - 1 - y / y_.apart, column = pixels - 1 - x / x_.apart;
+      for (Index c = 0; c < shape_.channels; ++c) {
+        const Index patch = (c * rows + row) * pixels + column;
+        const Index weight = ((y * shape_.kernel_width + x) * inputs + c % inputs) * shape_.channels_out;
+        visit(weight + c / inputs * run, start(phase_y, phase_x) + patch * run);
+      }
+    }
+  }
+}
 
 // The sparse form: every spike touches its patch and nothing else. Ids must be below numInputs().
 class ConvolutionPatches {
@@ -116,12 +133,6 @@ class ConvolutionPatches {
   // packed += the gradient of the weights by g[columns].
   void addGradient(const SpikeRow& spikes, float* packed, const float* g) const {
     kernels().addPatchGradients(spikes, table(), packed, g);
-  }
-  // Whether gradients may come by channel: with all columns, and weights of each channel that lie in one block.
-  bool haveChannels() const { return have_channels_; }
-  // packed += the gradient of the weights of a channel by spikes of it.
-  void addChannelGradient(const PatchSpike* spikes, Index count, Index channel, float* packed) const {
-    kernels().addChannelGradients(spikes, count, table(), rows_, packed + channel * of_channel_);
   }
   // out[k] = the cotangent of the input ids[k] by g[columns].
   void dot(const std::uint32_t* ids, Index count, const float* packed, const float* g, float* out) const {
@@ -137,8 +148,6 @@ class ConvolutionPatches {
 
   PixelPatches patches_;
   std::vector<PixelPatch> of_pixel_;
-  bool have_channels_;
-  Index rows_, of_channel_;  // of weights, and weights of a channel
 };
 
 // The dense form, for one group of channels: products of overlapping rows. Of the image there is a copy with zeros

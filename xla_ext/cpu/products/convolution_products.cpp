@@ -5,6 +5,7 @@
 #include <memory>
 #include <numeric>
 
+#include "channel_gradient.hpp"
 #include "transposed_convolution.hpp"
 
 namespace snnjax {
@@ -37,8 +38,6 @@ constexpr Index kLeastOfVector = 2;
 constexpr Index kMostChunks = 16;
 constexpr Index kRowsPerChunk = 16;
 constexpr Index kMostSums = Index{1} << 24;
-// Cotangents of images whose spikes are sorted by channel together: they stay in the second-level cache.
-constexpr Index kNumbersTogether = Index{1} << 17;
 
 std::size_t size(Index count) { return static_cast<std::size_t>(count); }
 
@@ -158,91 +157,74 @@ class Cotangents {
   std::unique_ptr<TransposedConvolution> dense_;
 };
 
-// Spikes of some images by their channels, and the gradient by them: one block of weights after the other, each of
-// which then stays in the first-level cache.
-class SpikesByChannel {
- public:
-  SpikesByChannel(const ConvolutionPatches& patches, Index channels)
-      : patches_(patches), channels_(channels), ends_(size(channels + 1)) {}
-
-  void add(const SpikeRow& spikes, const float* g) {
-    for (std::uint32_t k = 0; k < spikes.count; ++k) {
-      const auto pixel = spikes.ids[k] / static_cast<std::uint32_t>(channels_);
-      of_spikes_.push_back(spikes.ids[k] - pixel * static_cast<std::uint32_t>(channels_));
-      spikes_.push_back({g, pixel, spikes.values == nullptr ? 1.0F : spikes.values[k]});
-    }
-  }
-
-  // packed += the gradient; forgets the spikes.
-  void addGradient(float* packed) {
-    std::fill(ends_.begin(), ends_.end(), Index{0});
-    for (const std::uint32_t channel : of_spikes_) ++ends_[channel + 1];
-    std::partial_sum(ends_.begin(), ends_.end(), ends_.begin());
-    sorted_.resize(spikes_.size());
-    for (std::size_t k = 0; k < spikes_.size(); ++k) sorted_[size(ends_[of_spikes_[k]]++)] = spikes_[k];
-    for (Index channel = 0; channel < channels_; ++channel) {
-      const Index first = channel == 0 ? 0 : ends_[size(channel - 1)], count = ends_[size(channel)] - first;
-      if (count > 0) patches_.addChannelGradient(sorted_.data() + first, count, channel, packed);
-    }
-    spikes_.clear();
-    of_spikes_.clear();
-  }
-
- private:
-  const ConvolutionPatches& patches_;
-  const Index channels_;
-  std::vector<Index> ends_;  // in `sorted_`, of the channel before each
-  std::vector<std::uint32_t> of_spikes_;
-  std::vector<PatchSpike> spikes_, sorted_;
-};
-
-// The gradient of the weights by some rows: patches of sparse rows and products of dense ones, summed apart.
+// The gradient of the weights by the rows that are not taken by channel: products of dense ones, patches of others.
 class Gradient {
  public:
   Gradient(const ListedRows& spikes, Rows<const float> in_place, const ConvolutionShape& shape, const Numbers& g)
-      : spikes_(spikes), in_place_(in_place), shape_(shape), g_(g), sparse_(shape), dense_(shape) {
-    takes_dense_ = DenseConvolution::takes(shape);
+      : spikes_(spikes),
+        in_place_(in_place),
+        shape_(shape),
+        g_(g),
+        sparse_(shape),
+        dense_(shape),
+        takes_channels_(PaddedOutputs::takes(shape) && areMany(spikes, shape)),
+        apart_(size(spikes.rows()), 1) {
+    if (!takes_channels_) return;
+    for (Index r = 0; r < spikes.rows(); ++r) apart_[size(r)] = isDense(r) || !isFinite(spikes.row(r));
   }
+
+  bool takesChannels() const { return takes_channels_; }
+  // Rows that are not taken by channel.
+  const std::vector<char>& apart() const { return apart_; }
 
   Index chunks() const {
     const Index fitting = std::max<Index>(1, kMostSums / (2 * shape_.numWeights()));
+    if (std::find(apart_.begin(), apart_.end(), 1) == apart_.end()) return 0;
     return std::clamp<Index>(spikes_.rows() / kRowsPerChunk, 1, std::min(kMostChunks, fitting));
   }
 
   // sums[weights as stored] = those of chunk `index` of `count`.
   void sum(Index index, Index count, Worker& own, float* sums) const {
     Floats patches(size(shape_.numWeights())), products;
-    SpikesByChannel by_channel(sparse_.patches, shape_.channels);
-    const bool takes_channels = sparse_.patches.haveChannels() && !g_.is_bfloat16;
-    const Index together = std::max<Index>(1, kNumbersTogether / std::max<Index>(1, shape_.numOutputs()));
     const Index first = spikes_.rows() * index / count, end = spikes_.rows() * (index + 1) / count;
+    const Index outputs = shape_.numOutputs();
     for (Index r = first; r < end; ++r) {
-      const Index outputs = shape_.numOutputs();
+      if (!apart_[size(r)]) continue;
       const float* g = floatsOf(g_, r * outputs, outputs, own.g);
-      const bool is_dense = takes_dense_ && isAbove(denseGradient(shape_), spikes_.count(r), spikes_.width());
       // 0 times what is not finite would not be 0.
-      if (is_dense && std::all_of(g, g + outputs, [](float x) { return std::isfinite(x); })) {
+      if (isDense(r) && std::all_of(g, g + outputs, [](float x) { return std::isfinite(x); })) {
         products.resize(size(dense_.size()));
         dense_.addGradient(own.expand(spikes_, in_place_, r), g, 0, outputs, products.data(), own.scratch);
-      } else if (takes_channels) {
-        by_channel.add(spikes_.row(r), g);
       } else {
         sparse_.patches.addGradient(spikes_.row(r), patches.data(), g);
       }
-      if ((r - first + 1) % together == 0 || r + 1 == end) by_channel.addGradient(patches.data());
     }
     sparse_.layout.unpack(patches.data(), {sums, false});
     if (!products.empty()) dense_.addTo(products.data(), sums);
   }
 
  private:
+  bool isDense(Index row) const {
+    return DenseConvolution::takes(shape_) && isAbove(denseGradient(shape_), spikes_.count(row), spikes_.width());
+  }
+  // Whether spikes reach outputs more often than there are any, all of which are read by channel.
+  static bool areMany(const ListedRows& spikes, const ConvolutionShape& shape) {
+    const Index outputs = shape.outHeight() * shape.outWidth();
+    return spikes.entries() * shape.kernel_height * shape.kernel_width >= spikes.rows() * outputs;
+  }
+  static bool isFinite(const SpikeRow& row) {
+    return row.values == nullptr ||
+           std::all_of(row.values, row.values + row.count, [](float x) { return std::isfinite(x); });
+  }
+
   const ListedRows& spikes_;
   Rows<const float> in_place_;
   ConvolutionShape shape_;
   Numbers g_;
   Sparse sparse_;
   DenseConvolution dense_;
-  bool takes_dense_;
+  bool takes_channels_;
+  std::vector<char> apart_;
 };
 
 }  // namespace
@@ -300,13 +282,18 @@ void convolveToWeights(const ListedRows& spikes, Rows<const float> in_place, con
                        const Numbers& g, const WritableNumbers& out, const Threads& threads) {
   const Gradient gradient(spikes, in_place, shape, g);
   const Index chunks = gradient.chunks(), weights = shape.numWeights();
-  Borrowed<float> sums(chunks * weights);
+  Borrowed<float> sums((chunks + 1) * weights);
   const Threads own_threads = threadsFor(costOf(spikes.entries(), 0, shape), threads);
+  if (gradient.takesChannels()) {
+    ChannelGradient(spikes, gradient.apart(), shape, own_threads).sum(g, sums.data(), own_threads);
+  } else {
+    std::fill_n(sums.data(), weights, 0.0F);
+  }
   std::vector<Worker> workers(size(own_threads.count()));
   own_threads.run(chunks, [&](Index chunk, Index worker) {
-    gradient.sum(chunk, chunks, workers[size(worker)], sums.data() + chunk * weights);
+    gradient.sum(chunk, chunks, workers[size(worker)], sums.data() + (chunk + 1) * weights);
   });
-  for (Index chunk = 1; chunk < chunks; ++chunk) {
+  for (Index chunk = 1; chunk <= chunks; ++chunk) {
     const float* own = sums.data() + chunk * weights;
     for (Index i = 0; i < weights; ++i) sums[i] += own[i];
   }

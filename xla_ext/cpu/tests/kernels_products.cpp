@@ -382,24 +382,6 @@ struct Image {
   }
 };
 
-// Channel by channel, the gradient of the weights is the same.
-void channelsAreAdded(const Case& of, const Image& image, const SpikeRow& spikes, const Floats& want, Floats weights) {
-  constexpr Index kKernel = 3;
-  const PixelPatches patches = image.patches(0, static_cast<Index>(image.g.size()));
-  const Index of_channel = kKernel * kKernel * image.outputs_of_group;
-  for (std::uint32_t channel = 0; channel < static_cast<std::uint32_t>(Image::kChannels); ++channel) {
-    std::vector<PatchSpike> own;
-    for (std::uint32_t k = 0; k < spikes.count; ++k) {
-      if (spikes.ids[k] % Image::kChannels != channel) continue;
-      own.push_back({image.g.data(), spikes.ids[k] / static_cast<std::uint32_t>(Image::kChannels),
-                     spikes.values == nullptr ? 1.0F : spikes.values[k]});
-    }
-    of.kernels.addChannelGradients(own.data(), static_cast<Index>(own.size()), patches, kKernel,
-                                   weights.data() + channel * of_channel);
-  }
-  expectSame(of, weights, want);
-}
-
 // `of.size`: outputs of a pixel and a group.
 void patchesAreAddedAndDotted(const Case& of, Random& random) {
   for (const Index groups : {1, 2}) {
@@ -412,7 +394,6 @@ void patchesAreAddedAndDotted(const Case& of, Random& random) {
         const SpikeRow spikes{image.ids.data(), values, static_cast<std::uint32_t>(image.ids.size()), false};
         Floats want_out = random.eighths(columns), out = want_out;
         Floats want_weights = random.eighths(static_cast<Index>(image.weights.size())), weights = want_weights;
-        const Floats before = weights;
         Floats want_dots(image.ids.size()), dots = random.eighths(static_cast<Index>(image.ids.size()));
         image.forEachPair([&, first = first, columns = columns](std::size_t k, Index weight, Index output) {
           if (output < first || output >= first + columns) return;
@@ -427,13 +408,62 @@ void patchesAreAddedAndDotted(const Case& of, Random& random) {
         expectSame(of, out, want_out);
         of.kernels.addPatchGradients(spikes, patches, weights.data(), g);
         expectSame(of, weights, want_weights);
-        if (groups == 1 && columns == all) channelsAreAdded(of, image, spikes, want_weights, before);
         of.kernels.dotPatches(image.ids.data(), static_cast<Index>(image.ids.size()), patches, image.weights.data(), g,
                               dots.data());
         expectSame(of, dots, want_dots);
       }
     }
   }
+}
+
+// Patches of every size over padded outputs; `of.size`: spikes of a channel at most.
+void paddedPatchesAreAdded(const Case& of, Random& random) {
+  constexpr Index kChannels = 3;
+  const Index lanes = of.kernels.lanes;
+  for (Index rows = 1; rows <= 5; ++rows) {
+    for (Index columns = 1; columns <= 5; ++columns) {
+      const PaddedPatch patch{rows, columns, (columns + random.below(4)) * lanes};
+      const Floats g = random.eighths((rows + 6) * patch.row);
+      std::vector<std::uint32_t> starts{0}, places;
+      for (Index c = 0; c < kChannels; ++c) {
+        for (Index k = c == 0 ? of.size : random.below(of.size + 1); k > 0; --k) {
+          const Index x = random.below(patch.row / lanes - columns + 1);
+          places.push_back(static_cast<std::uint32_t>(random.below(6) * patch.row + x * lanes));
+        }
+        starts.push_back(static_cast<std::uint32_t>(places.size()));
+      }
+      const Floats values = random.eighths(static_cast<Index>(places.size()));
+      const Index of_channel = rows * columns * lanes;
+      for (const bool weighted : {false, true}) {
+        const PatchPlaces spikes{kChannels, starts.data(), places.data(), weighted ? values.data() : nullptr};
+        Floats weights = random.eighths(kChannels * of_channel), want_weights = weights;
+        for (Index c = 0; c < kChannels; ++c) {
+          for (std::size_t k = starts[sizeOf(c)]; k < starts[sizeOf(c + 1)]; ++k) {
+            for (Index i = 0; i < of_channel; ++i) {
+              const Index pixel = i / lanes, at = pixel / columns * patch.row + pixel % columns * lanes + i % lanes;
+              const float seen = g[places[k] + sizeOf(at)];
+              want_weights[sizeOf(c * of_channel + i)] += (weighted ? values[k] : 1.0F) * seen;
+            }
+          }
+        }
+        of.kernels.addPaddedGradients(patch, spikes, g.data(), weights.data());
+        expectSame(of, weights, want_weights);
+      }
+    }
+  }
+}
+
+// `of.size`: outputs of a pixel, of which a vector is read.
+void rowsArePadded(const Case& of, Random& random) {
+  constexpr Index kPixels = 5;
+  const Matrix from(random, kPixels, of.size, 3);
+  const Index lanes = of.kernels.lanes, columns = std::min(of.size, lanes);
+  Floats want(sizeOf(kPixels * lanes)), got = random.eighths(kPixels * lanes);
+  for (Index i = 0; i < kPixels; ++i) {
+    for (Index c = 0; c < columns; ++c) want[sizeOf(i * lanes + c)] = from.at(i, c);
+  }
+  of.kernels.padRow(from.rows(), kPixels, columns, got.data());
+  expectSame(of, got, want);
 }
 
 }  // namespace
@@ -451,5 +481,7 @@ int main() {
   forEachSet(productsAreAdded, vectors);
   forEachSet(resultsThatAreNotFiniteAreTold, vectors);
   forEachSet(patchesAreAddedAndDotted, {0, 1, 3, 4, 6, 7, 15, 16, 32, 40, 64});
+  forEachSet(paddedPatchesAreAdded, {0, 1, 3, 4, 5, 11});
+  forEachSet(rowsArePadded, vectors);
   return check::failures;
 }
