@@ -3,14 +3,10 @@
 // (xla_ext/elementwise/chain_source.cpp); this codelet yields the same bits, and costs what that does. Each result is
 // kept in a slot, one block of 32-bit elements on the stack, until others read it; rows of 32-bit elements are read and
 // written in place. An operation is dispatched once per block, so that the host can vectorise it.
-#include "../numbers.hpp"
 #include "../vertex.hpp"
-#include "cycles.hpp"
 #include "elementwise_chain_ops.hpp"
 
 namespace snnjax {
-
-namespace {
 
 using chain::Opcode;
 using poplar::VectorLayout;
@@ -85,9 +81,9 @@ void storeNarrow(const Rows<T>& rows, unsigned row, unsigned count, const unsign
   for (unsigned i = 0; i < count; ++i) to[i] = narrow(slot[i]);
 }
 
-unsigned floatBits(float x) { return bitsOf<unsigned>(x); }
+inline unsigned floatBits(float x) { return bitsOf<unsigned>(x); }
 
-void loadWord(const Rows<unsigned>& words, unsigned row, unsigned count, unsigned slot, Slots& slots) {
+inline void loadWord(const Rows<unsigned>& words, unsigned row, unsigned count, unsigned slot, Slots& slots) {
   if ((row & chain::kSingleRow) == 0) {
     slots.read[slot] = words.loaded(row);
     return;
@@ -98,7 +94,7 @@ void loadWord(const Rows<unsigned>& words, unsigned row, unsigned count, unsigne
 }
 
 // Operations on words alone. False: some other operation.
-bool runWord(const chain::Instruction& instruction, const Rows<unsigned>& words, unsigned count, Slots& slots) {
+inline bool runWord(const chain::Instruction& instruction, const Rows<unsigned>& words, unsigned count, Slots& slots) {
   const auto& [opcode, to, a, b, c] = instruction;
   switch (opcode) {
     case Opcode::nothing: return true;
@@ -142,7 +138,7 @@ struct NarrowRows {
 };
 
 // Loads and stores of elements of 16 and 8 bits.
-void runNarrow(const chain::Instruction& instruction, const NarrowRows& rows, unsigned count, Slots& slots) {
+inline void runNarrow(const chain::Instruction& instruction, const NarrowRows& rows, unsigned count, Slots& slots) {
   const unsigned slot = instruction.to, row = instruction.row();
   switch (instruction.opcode) {
     case Opcode::load_f16:
@@ -172,7 +168,8 @@ void runNarrow(const chain::Instruction& instruction, const NarrowRows& rows, un
 
 // Calls run(instruction) for the operations in words [first, last) of a program, constants excepted, which fill `count`
 // elements.
-void interpret(const unsigned* program, unsigned first, unsigned last, unsigned count, Slots& slots, auto&& run) {
+inline void interpret(const unsigned* program, unsigned first, unsigned last, unsigned count, Slots& slots,
+                      auto&& run) {
   for (unsigned i = first; i < last; ++i) {
     const chain::Instruction instruction = chain::decoded(program[i]);
     if (instruction.opcode == Opcode::constant) {
@@ -186,12 +183,12 @@ void interpret(const unsigned* program, unsigned first, unsigned last, unsigned 
 }
 
 // Words before `once` fill slots that all blocks read; the others run for each block.
-void runBlocks(const auto& vertex, unsigned worker, unsigned unit, auto&& run) {
+inline void runBlocks(const auto& vertex, unsigned worker, unsigned unit, auto&& run) {
   const Range share = workOf(vertex.count, worker, unit);
   if (share.first == share.last) return;
   Slots slots;
   const unsigned* const program = &vertex.program[0];
-  const unsigned most = smaller(chain::kBlock, share.last - share.first);
+  const unsigned most = smaller(chain::kBlock, share.count());
   interpret(program, 0, vertex.once, most, slots, [&](const auto& each) { run(each, share.first, most, slots); });
   for (unsigned first = share.first; first < share.last; first += chain::kBlock) {
     const unsigned count = smaller(chain::kBlock, share.last - first);
@@ -202,8 +199,6 @@ void runBlocks(const auto& vertex, unsigned worker, unsigned unit, auto&& run) {
 
 // The unit of a worker's share: 64 bits, or two words if there are bytes.
 constexpr unsigned kWordUnit = 2, kNarrowUnit = 8;
-
-}  // namespace
 
 // For rows of 32-bit elements.
 class ElementwiseChain : public poplar::MultiVertex {
@@ -244,21 +239,14 @@ class MixedElementwiseChain : public poplar::MultiVertex {
   }
 };
 
-namespace {
-
-std::uint64_t chainCycles(const auto& vertex, unsigned worker, unsigned unit) {
-  const Range share = shareOf(vertex.count, worker, unit);
-  return cycles::chain(share.last - share.first, vertex.pointers, vertex.four, vertex.two, vertex.one);
-}
-
-}  // namespace
-
 std::uint64_t workerCycles(const ElementwiseChain& vertex, unsigned worker) {
-  return chainCycles(vertex, worker, kWordUnit);
+  const Range share = shareOf(vertex.count, worker, kWordUnit);
+  return cycles::chain(share.count(), vertex.pointers, vertex.four, vertex.two, vertex.one);
 }
 
 std::uint64_t workerCycles(const MixedElementwiseChain& vertex, unsigned worker) {
-  return chainCycles(vertex, worker, kNarrowUnit);
+  const Range share = shareOf(vertex.count, worker, kNarrowUnit);
+  return cycles::chain(share.count(), vertex.pointers, vertex.four, vertex.two, vertex.one);
 }
 
 }  // namespace snnjax

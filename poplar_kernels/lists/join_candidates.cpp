@@ -1,6 +1,5 @@
 // Capped lists from the candidates of their rows, which six workers have listed: first who stays where there are too
 // many, by the fair rule, then the list. The result does not depend on how a row is divided.
-#include "../vertex.hpp"
 #include "candidates.hpp"
 #include "cycles.hpp"
 #include "selection.hpp"
@@ -88,7 +87,7 @@ class CutCandidates : public poplar::MultiVertex {
     Limit limit = task.stay == 0 ? Limit::none() : Limit::all();
     count = task.stay == 0 ? 0 : own.count(task.spikes);
     if (task.stay != 0 && task.stay != task.found) {  // every worker searches
-      limit = Limit::of(cutOf(task.row, task.spikes, task.found, task.stay));
+      limit = cutOf(task.row, task.spikes, task.found, task.stay).limit;
       count = 0;
       own.forEach(task.spikes, [&](float v, unsigned id) { count += limit.keeps(v, id) ? 1 : 0; });
     }
@@ -130,7 +129,7 @@ class JoinCandidates : public poplar::MultiVertex {
   unsigned countOf(unsigned row, unsigned run) const { return kept[row * kKeptWords + run]; }
   unsigned countOf(unsigned row, Range runs) const {
     unsigned all = 0;
-    for (unsigned run = runs.first; run < runs.last; ++run) all += countOf(row, run);
+    for (const unsigned run : runs) all += countOf(row, run);
     return all;
   }
 
@@ -236,7 +235,7 @@ std::uint64_t workerCycles(const JoinCandidates<Id>& vertex, unsigned worker) {
     const unsigned words = (vertex.stride - kListHeader) / kPerWord<Id>,
                    used = (listed + kPerWord<Id> - 1) / kPerWord<Id>;
     const Range pads = quickShareOf(words - smaller(words, used), worker);
-    slots += joinRow(vertex.countOf(row, worker) + vertex.countOf(row, kShares + worker), pads.last - pads.first) +
+    slots += joinRow(vertex.countOf(row, worker) + vertex.countOf(row, kShares + worker), pads.count()) +
              (worker == 0 ? header(sizeof(Id)) : 0);
   }
   return slots;
@@ -245,9 +244,7 @@ std::uint64_t workerCycles(const JoinCandidates<Id>& vertex, unsigned worker) {
 // A number's load, sum and branch.
 std::uint64_t workerCycles(const SumDropped& vertex, unsigned) { return kCall + 3 + 2 + Slots{3} * vertex.count; }
 
-template class CutCandidates<unsigned short>;
-template class CutCandidates<int>;
-template class JoinCandidates<unsigned short>;
-template class JoinCandidates<int>;
+SNNJAX_INSTANCES_OF_IDS(CutCandidates)
+SNNJAX_INSTANCES_OF_IDS(JoinCandidates)
 
 }  // namespace snnjax

@@ -1,7 +1,6 @@
 // lif_network: dense inputs on their way to the neurons. Their home lists the nonzero ones, so that the cost of sums
 // and weight gradients grows with these alone.
 #include "../numbers.hpp"
-#include "../vertex.hpp"
 #include "cycles.hpp"
 #include "lists.hpp"
 

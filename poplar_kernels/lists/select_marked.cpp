@@ -1,9 +1,7 @@
 // From marks to the candidates of capped lists: neurons mark whom a list may name (conventions.hpp), so that a list's
 // home passes over all others, sixteen at a time.
-#include <bit>
 
 #include "../numbers.hpp"
-#include "../vertex.hpp"
 #include "candidates.hpp"
 #include "cycles.hpp"
 
@@ -69,12 +67,10 @@ class SelectMarked : public poplar::MultiVertex {
     for (unsigned row = 0; row < rows; ++row) {
       PartWriter<unsigned short> part(&lists[0], &membranes[0], neuronsOfShare(neurons), row, worker);
       forEachWord(row, worker, [&](unsigned word, unsigned first, const float* v, Range own) {
-        for (unsigned left = (word | word << kNeuronsOfMark) & kMarksOfSpikes; left != 0;) {
-          const auto i = static_cast<unsigned>(__builtin_clz(left));
-          left &= ~(kFirstMark >> i);
-          if (first + i - own.first >= own.last - own.first) continue;  // of another share
-          part.add(first + i, v[i], (word << i & kFirstMark) != 0);
-        }
+        forEachMark((word | word << kNeuronsOfMark) & kMarksOfSpikes, [&](unsigned i) {
+          if (own.contains(first + i))
+            part.add(first + i, v[i], (word << i & kFirstMark) != 0);  // else of another share
+        });
       });
       part.finish();
     }
@@ -127,10 +123,7 @@ std::uint64_t workerCycles(const SelectMarked& vertex, unsigned worker) {
       ++words;
       const unsigned marked = (word | word << kNeuronsOfMark) & kMarksOfSpikes;
       passed += static_cast<Slots>(std::popcount(marked));
-      for (unsigned i = 0; i < kNeuronsOfMark; ++i) {
-        const bool is_own = first + i - own.first < own.count();
-        found += is_own && (marked & kFirstMark >> i) != 0 ? 1 : 0;
-      }
+      forEachMark(marked, [&](unsigned i) { found += own.contains(first + i) ? 1 : 0; });
     });
     slots += kFirstBlock + before / columns * kNextBlock + blocksOfRow(blocks, columns) + words * kMarkedWord +
              passed * kMarkedCandidate + partOf(found, sizeof(unsigned short));

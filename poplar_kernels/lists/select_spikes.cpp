@@ -1,7 +1,5 @@
 // select_spikes: the candidates of capped lists, which join_candidates.cpp joins; their values, and their gradient.
-#include "../numbers.hpp"
 #include "../surrogates.hpp"
-#include "../vertex.hpp"
 #include "../words.hpp"
 #include "candidates.hpp"
 #include "cycles.hpp"
@@ -60,8 +58,7 @@ class ListValues : public poplar::MultiVertex {
   unsigned rows, stride, capacity;
 
   bool compute(unsigned worker) {
-    const Range own = shareOf(rows, worker, capacity % kPerWord<W> == 0 ? 1 : kPerWord<W>);
-    for (unsigned b = own.first; b < own.last; ++b) {
+    for (const unsigned b : shareOf(rows, worker, capacity % kPerWord<W> == 0 ? 1 : kPerWord<W>)) {
       const unsigned spikes = List<Id>{&lists[b * stride], capacity}.spikes();
       for (unsigned k = 0; k < capacity; ++k) values[b * capacity + k] = static_cast<W>(k < spikes ? 1.0f : 0.0f);
     }
@@ -83,8 +80,7 @@ class SelectSpikesBackward : public poplar::MultiVertex {
   float slope;
 
   bool compute(unsigned worker) {
-    const Range own = shareOf(rows, worker, neurons % kPerWord<T> == 0 ? 1 : kPerWord<T>);
-    for (unsigned b = own.first; b < own.last; ++b) {
+    for (const unsigned b : shareOf(rows, worker, neurons % kPerWord<T> == 0 ? 1 : kPerWord<T>)) {
       T* const row = &g_v[b * neurons];
       fillRows(row, static_cast<T>(0.0f), neurons, neurons);
       for (unsigned k = 0; k < capacity; ++k) {
@@ -141,15 +137,10 @@ std::uint64_t workerCycles(const SelectSpikesBackward<T, Id>& vertex, unsigned w
   return slots + Slots{own.count()} * (10 + kToRows + filled(vertex.neurons, sizeof(T), vertex.neurons));
 }
 
-template class SelectCandidates<unsigned short>;
-template class SelectCandidates<int>;
-template class ListValues<float, unsigned short>;
-template class ListValues<float, int>;
-template class ListValues<half, unsigned short>;
-template class ListValues<half, int>;
-template class SelectSpikesBackward<float, unsigned short>;
-template class SelectSpikesBackward<float, int>;
-template class SelectSpikesBackward<half, unsigned short>;
-template class SelectSpikesBackward<half, int>;
+SNNJAX_INSTANCES_OF_IDS(SelectCandidates)
+SNNJAX_INSTANCES_OF_IDS(ListValues, float)
+SNNJAX_INSTANCES_OF_IDS(ListValues, half)
+SNNJAX_INSTANCES_OF_IDS(SelectSpikesBackward, float)
+SNNJAX_INSTANCES_OF_IDS(SelectSpikesBackward, half)
 
 }  // namespace snnjax

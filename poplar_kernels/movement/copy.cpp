@@ -1,5 +1,4 @@
 // Elements written without arithmetic: a constant, a transposed copy.
-#include <type_traits>
 
 #include "../vertex.hpp"
 #include "../words.hpp"
@@ -42,7 +41,7 @@ class Transpose : public poplar::MultiVertex {
     const Range share = shareOf(rows * columns, worker, kPerWord<T>);
     if (share.first == share.last) return true;
     unsigned column = share.first / rows, row = share.first % rows;
-    for (unsigned i = share.first; i < share.last; ++i) {
+    for (const unsigned i : share) {
       out[i] = in[row * columns + column];
       if (++row == rows) {
         row = 0;
@@ -63,20 +62,7 @@ std::uint64_t workerCycles(const Transpose<T>& vertex, unsigned worker) {
   return cycles::transpose(shareOf(vertex.rows * vertex.columns, worker, kPerWord<T>).count(), kPerWord<T>);
 }
 
-// Every element type that a tensor may have.
-template class Fill<float>;
-template class Fill<half>;
-template class Fill<int>;
-template class Fill<unsigned>;
-template class Fill<short>;
-template class Fill<unsigned short>;
-template class Fill<char>;
-template class Fill<signed char>;
-template class Fill<unsigned char>;
-template class Fill<bool>;
-// Elements of any type, by their width.
-template class Transpose<unsigned>;
-template class Transpose<unsigned short>;
-template class Transpose<unsigned char>;
+SNNJAX_INSTANCES_OF_ELEMENTS(Fill)
+SNNJAX_INSTANCES_OF_WIDTHS(Transpose)
 
 }  // namespace snnjax

@@ -1,6 +1,5 @@
 // Sorting by several keys: keys become unsigned numbers of the same order, a merge sort orders the places of the
 // elements by them, and elements of any type are then taken from their places.
-#include <type_traits>
 
 #include "../numbers.hpp"
 #include "../vertex.hpp"
@@ -19,8 +18,7 @@ class OrderedBits : public poplar::MultiVertex {
   bool descending, total;
 
   bool compute(unsigned worker) {
-    const Range share = shareOf(count, worker, 2);
-    for (unsigned i = share.first; i < share.last; ++i) {
+    for (const unsigned i : shareOf(count, worker, 2)) {
       const unsigned bits = ordered(in[i]);
       out[i] = descending ? ~bits : bits;
     }
@@ -55,8 +53,7 @@ class SortNumbers : public poplar::MultiVertex {
   unsigned parts, sorted;
 
   bool compute(unsigned worker) {
-    const Range own = shareOf(rows * parts, worker);
-    for (unsigned i = own.first; i < own.last; ++i) {
+    for (const unsigned i : shareOf(rows * parts, worker)) {
       const unsigned first = i % parts * partLength();
       if (first < length) sortPart(i / parts * length + first, smaller(partLength(), length - first));
     }
@@ -109,7 +106,7 @@ class TakeNumbers : public poplar::MultiVertex {
 
   bool compute(unsigned worker) {
     const Range own = shareOf(rows * count, worker, larger(2, kPerWord<T>));
-    for (unsigned i = own.first; i < own.last; ++i) out[i] = in[numbers[i / count * length + i % count]];
+    for (const unsigned i : own) out[i] = in[numbers[i / count * length + i % count]];
     return true;
   }
 };
@@ -129,12 +126,7 @@ std::uint64_t workerCycles(const TakeNumbers<T>& vertex, unsigned worker) {
   return cycles::takeNumbers(shareOf(vertex.rows * vertex.count, worker, larger(2, kPerWord<T>)).count(), sizeof(T));
 }
 
-template class OrderedBits<float>;
-template class OrderedBits<half>;
-template class OrderedBits<int>;
-template class OrderedBits<unsigned>;
-template class TakeNumbers<unsigned>;
-template class TakeNumbers<unsigned short>;
-template class TakeNumbers<unsigned char>;
+SNNJAX_INSTANCES_OF_NUMBERS(OrderedBits)
+SNNJAX_INSTANCES_OF_WIDTHS(TakeNumbers)
 
 }  // namespace snnjax

@@ -6,15 +6,11 @@
 
 namespace snnjax {
 
-namespace {
-
 // The first row of a window of `count` of `rows` rows.
-unsigned firstRow(unsigned start, bool is_signed, unsigned rows, unsigned count) {
+inline unsigned firstRow(unsigned start, bool is_signed, unsigned rows, unsigned count) {
   if (is_signed && start > 0x7fffffff) return 0;
   return smaller(start, rows - count);
 }
-
-}  // namespace
 
 // out[k] = table[first + k]. Workers share the rows of `out`.
 template <class T>
@@ -29,7 +25,7 @@ class SliceWindow : public poplar::MultiVertex {
   bool compute(unsigned worker) {
     const Range share = shareOf(count * width, worker, kPerVector<T>);
     const T* const from = &table[firstRow(*start, is_signed, rows, count) * width];
-    copyRows(&out[share.first], from + share.first, share.last - share.first, width);
+    copyRows(&out[share.first], from + share.first, share.count(), width);
     return true;
   }
 };
@@ -47,7 +43,7 @@ class UpdateWindow : public poplar::MultiVertex {
   bool compute(unsigned worker) {
     const unsigned first = firstRow(*start, is_signed, rows, count) * width;
     const Range own = share(worker, first);
-    copyRows(&table[own.first], &values[own.first - first], own.last - own.first, width);
+    copyRows(&table[own.first], &values[own.first - first], own.count(), width);
     return true;
   }
   // Elements of the table, in whole vectors of it.
@@ -69,12 +65,7 @@ std::uint64_t workerCycles(const UpdateWindow<T>& vertex, unsigned worker) {
   return cycles::window(vertex.share(worker, vertex.firstElement()).count(), vertex.width, sizeof(T));
 }
 
-#define SNNJAX_WINDOW(T)         \
-  template class SliceWindow<T>; \
-  template class UpdateWindow<T>;
-SNNJAX_WINDOW(unsigned)
-SNNJAX_WINDOW(unsigned short)
-SNNJAX_WINDOW(unsigned char)
-#undef SNNJAX_WINDOW
+SNNJAX_INSTANCES_OF_WIDTHS(SliceWindow)
+SNNJAX_INSTANCES_OF_WIDTHS(UpdateWindow)
 
 }  // namespace snnjax

@@ -1,7 +1,6 @@
 // lif_network: what a state carries from call to call: the last spikes of a recurrent layer and their gradient, the
 // gradients of the first states. Each runs once, outside of the loops over time.
 #include "../lists/lists.hpp"
-#include "../vertex.hpp"
 #include "../words.hpp"
 #include "cycles.hpp"
 #include "membrane_gradient.hpp"
@@ -209,9 +208,7 @@ std::uint64_t workerCycles(const LifFirstGradient<has_second>& vertex, unsigned 
   return entry(has_second ? 18 : 12, false) + own * (8 + numbersOf(vertex.neurons) * each);
 }
 
-template class LifFirstGradient<false>;
-template class LifFirstGradient<true>;
-template class LifLastGradient<false>;
-template class LifLastGradient<true>;
+SNNJAX_INSTANCES_OF_CHOICES(LifFirstGradient)
+SNNJAX_INSTANCES_OF_CHOICES(LifLastGradient)
 
 }  // namespace snnjax

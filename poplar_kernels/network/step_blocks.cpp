@@ -18,9 +18,9 @@ class LoadBlock : public poplar::MultiVertex {
     const unsigned from = *block - back;
     const Range own = shareOf(width, worker, kPerVector<T>);
     if (from < num_blocks) {
-      copyRows(&row[own.first], &history[from * width + own.first], own.last - own.first, width);
+      copyRows(&row[own.first], &history[from * width + own.first], own.count(), width);
     } else {
-      fillRows(&row[own.first], T(0), own.last - own.first, width);
+      fillRows(&row[own.first], T(0), own.count(), width);
     }
     return true;
   }
@@ -38,7 +38,7 @@ class StoreBlock : public poplar::MultiVertex {
   bool compute(unsigned worker) {
     if (*block >= num_blocks) return true;
     const Range own = shareOf(width, worker, kPerVector<T>);
-    copyRows(&history[*block * width + own.first], &row[own.first], own.last - own.first, width);
+    copyRows(&history[*block * width + own.first], &row[own.first], own.count(), width);
     return true;
   }
 };

@@ -5,9 +5,6 @@
 // unit.
 #include "matrix_unit_cycles.hpp"
 
-#include <cstring>
-#include <type_traits>
-
 #include "../numbers.hpp"
 #include "../vertex.hpp"
 
@@ -165,11 +162,8 @@ std::uint64_t workerCycles(const SumPartials<T, Result>& vertex, unsigned worker
 }
 
 template class MatrixProduct<float, float>;
-template class MatrixProduct<half, float>;
-template class MatrixProduct<half, half>;
-template class SumPartials<float, float>;
-template class SumPartials<float, half>;
-template class SumPartials<half, half>;
-template class SumPartials<half, float>;
+SNNJAX_INSTANCES_OF_FLOATS(MatrixProduct, half)
+SNNJAX_INSTANCES_OF_FLOATS(SumPartials, float)
+SNNJAX_INSTANCES_OF_FLOATS(SumPartials, half)
 
 }  // namespace snnjax

@@ -2,7 +2,6 @@
 // listed, and who is kept, in each row; the gradients of the readout's currents come in parts of its columns.
 #include "../lists/lists.hpp"
 #include "../numbers.hpp"
-#include "../vertex.hpp"
 #include "cycles.hpp"
 
 namespace snnjax {
@@ -107,7 +106,6 @@ std::uint64_t workerCycles(const ReadoutGradient<W>& vertex, unsigned worker) {
   return slots;
 }
 
-template class ReadoutGradient<float>;
-template class ReadoutGradient<half>;
+SNNJAX_INSTANCES_OF_FLOATS(ReadoutGradient)
 
 }  // namespace snnjax

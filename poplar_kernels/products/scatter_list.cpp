@@ -1,6 +1,5 @@
 // lif_network, backward: from lists, at their homes, to the neurons below that fired.
 #include "../lists/listed_rows.hpp"
-#include "../vertex.hpp"
 #include "../words.hpp"
 #include "cycles.hpp"
 
@@ -25,7 +24,7 @@ class ScatterList : public poplar::MultiVertex {
   bool compute(unsigned worker) {
     const unsigned block_size = rows * columns;
     const Range blocks = shareOf(num_neurons / columns, worker, block_size % 2 == 0 ? 1 : 2);
-    fillRows(&row[blocks.first * block_size], 0.0f, (blocks.last - blocks.first) * block_size, 2);  // from 64 bits on
+    fillRows(&row[blocks.first * block_size], 0.0f, blocks.count() * block_size, 2);  // from 64 bits on
     const Range own = {blocks.first * columns, blocks.last * columns};
     for (unsigned b = 0; b < rows; ++b) {
       const List<unsigned short> from = {&list[b * stride], capacity};
@@ -39,11 +38,11 @@ class ScatterList : public poplar::MultiVertex {
  private:
   // The entries of one ascending group, as far as their ids lie in `own`.
   void place(unsigned b, const unsigned short* ids, Range group, Range own) {
-    const Range entries = entriesWithin(ids + group.first, group.last - group.first, own);
+    const Range entries = entriesWithin(ids + group.first, group.count(), own);
     const float inverse = 1.0f / static_cast<float>(columns);
     for (unsigned k = group.first + entries.first; k < group.first + entries.last; ++k) {
       const auto id = static_cast<unsigned>(ids[k]);
-      if (id - own.first >= own.last - own.first) continue;  // ids in disorder
+      if (!own.contains(id)) continue;  // ids in disorder
       const unsigned block = quotient(id, inverse);
       row[(block * rows + b) * columns + id - block * columns] = values[b * capacity + k];
     }
@@ -85,7 +84,7 @@ class MaskLists : public poplar::MultiVertex {
     const float inverse = 1.0f / static_cast<float>(columns);
     for (unsigned k = numBelow(ids, count, own.first); k < count; ++k) {
       const auto id = static_cast<unsigned>(ids[k]);
-      if (id - own.first >= own.last - own.first) return;  // of the next worker, or in disorder
+      if (!own.contains(id)) return;  // of the next worker, or in disorder
       const unsigned block = quotient(id, inverse), column = id - block * columns;
       masks[(block * markWords(columns) + column / kNeuronsOfMark) * rows + b] |= bits >> column % kNeuronsOfMark;
     }
@@ -98,14 +97,12 @@ std::uint64_t workerCycles(const ScatterList& vertex, unsigned worker) {
   const unsigned columns = vertex.columns, block_size = vertex.rows * columns;
   const Range blocks = shareOf(vertex.num_neurons / columns, worker, block_size % 2 == 0 ? 1 : 2);
   const Range own = {blocks.first * columns, blocks.last * columns};
-  Slots slots =
-      entry(8, true) + kDivision + kInverse + kToRows + filled(Slots{blocks.last - blocks.first} * block_size, 4, 2);
+  Slots slots = entry(8, true) + kDivision + kInverse + kToRows + filled(Slots{blocks.count()} * block_size, 4, 2);
   for (unsigned b = 0; b < vertex.rows; ++b) {
     const List<unsigned short> list = {&vertex.list[b * vertex.stride], vertex.capacity};
     const unsigned spikes = list.spikes(), near = list.listed() - spikes;
     const Range first = entriesWithin(list.ids(), spikes, own), second = entriesWithin(list.ids() + spikes, near, own);
-    slots += 10 + kRecordHeader + scatterGroup(spikes, first.last - first.first) +
-             scatterGroup(near, second.last - second.first);
+    slots += 10 + kRecordHeader + scatterGroup(spikes, first.count()) + scatterGroup(near, second.count());
   }
   return slots;
 }
@@ -115,14 +112,14 @@ std::uint64_t workerCycles(const ScatterList& vertex, unsigned worker) {
 std::uint64_t workerCycles(const MaskLists& vertex, unsigned worker) {
   const Range blocks = quickShareOf(vertex.blocks, worker);
   const Range own = vertex.neuronsOf(blocks);
-  const Slots words = Slots{blocks.last - blocks.first} * markWords(vertex.columns) * vertex.rows;
+  const Slots words = Slots{blocks.count()} * markWords(vertex.columns) * vertex.rows;
   Slots slots = entry(8, false) + kInverse + 6 + words / 4 * 5 + words % 4 * 2;
   for (unsigned b = 0; b < vertex.rows; ++b) {
     const List<unsigned short> list = {&vertex.list[b * vertex.stride], vertex.capacity};
     const unsigned spikes = list.spikes(), near = list.listed() - spikes;
     const Range first = entriesWithin(list.ids(), spikes, own), second = entriesWithin(list.ids() + spikes, near, own);
-    slots += 10 + kRecordHeader + numBelow(spikes) + numBelow(near) + 2 * 6 +
-             (first.last - first.first + second.last - second.first) * kMaskEntry;
+    slots +=
+        10 + kRecordHeader + numBelow(spikes) + numBelow(near) + 2 * 6 + (first.count() + second.count()) * kMaskEntry;
   }
   return slots;
 }

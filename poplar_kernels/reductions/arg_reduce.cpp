@@ -5,16 +5,12 @@
 
 namespace snnjax {
 
-namespace {
-
 // A NaN goes before any number.
 template <class Op, class T>
 bool goesBefore(T a, T b) {
   if (b != b) return false;
   return a != a || (Op::of(a, b) == a && a != b);
 }
-
-}  // namespace
 
 // best[i, j] is the first of the best of in[i, :, j], and number[i, j] its position: first_number + r for row r, or
 // numbers[i, r, j] if `has_numbers`.
@@ -30,8 +26,7 @@ class ArgReduce : public poplar::MultiVertex {
   bool has_numbers;
 
   bool compute(unsigned worker) {
-    const Range share = shareOf(outer * inner, worker, kPerWord<T>);
-    for (unsigned i = share.first; i < share.last; ++i) {
+    for (const unsigned i : shareOf(outer * inner, worker, kPerWord<T>)) {
       const unsigned first = i / inner * rows * inner + i % inner;
       unsigned found = 0;
       A of_found = static_cast<A>(in[first]);
@@ -56,13 +51,7 @@ std::uint64_t workerCycles(const ArgReduce<Op, T>& vertex, unsigned worker) {
   return cycles::argReduce(shareOf(vertex.outer * vertex.inner, worker, kPerWord<T>).count(), vertex.rows, sizeof(T));
 }
 
-#define SNNJAX_ARG_REDUCE(Op)          \
-  template class ArgReduce<Op, float>; \
-  template class ArgReduce<Op, half>;  \
-  template class ArgReduce<Op, int>;   \
-  template class ArgReduce<Op, unsigned>;
-SNNJAX_ARG_REDUCE(Largest)
-SNNJAX_ARG_REDUCE(Smallest)
-#undef SNNJAX_ARG_REDUCE
+SNNJAX_INSTANCES_OF_NUMBERS(ArgReduce, Largest)
+SNNJAX_INSTANCES_OF_NUMBERS(ArgReduce, Smallest)
 
 }  // namespace snnjax

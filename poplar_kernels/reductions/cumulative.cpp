@@ -16,8 +16,7 @@ class Cumulative : public poplar::MultiVertex {
   bool continues, reverse;
 
   bool compute(unsigned worker) {
-    const Range own = shareOf(rows, worker, rowsPerUnit<T>(length));
-    for (unsigned row = own.first; row < own.last; ++row) {
+    for (const unsigned row : shareOf(rows, worker, rowsPerUnit<T>(length))) {
       Accumulator<T> result = continues ? before[row] : Op::template kNeutral<Accumulator<T>>;
       for (unsigned k = 0; k < length; ++k) {
         const unsigned i = row * length + (reverse ? length - 1 - k : k);
@@ -35,15 +34,9 @@ std::uint64_t workerCycles(const Cumulative<Op, T>& vertex, unsigned worker) {
   return cycles::cumulative(own.count(), vertex.length, sizeof(T));
 }
 
-#define SNNJAX_CUMULATIVE(Op)           \
-  template class Cumulative<Op, float>; \
-  template class Cumulative<Op, half>;  \
-  template class Cumulative<Op, int>;   \
-  template class Cumulative<Op, unsigned>;
-SNNJAX_CUMULATIVE(Sum)
-SNNJAX_CUMULATIVE(Product)
-SNNJAX_CUMULATIVE(Largest)
-SNNJAX_CUMULATIVE(Smallest)
-#undef SNNJAX_CUMULATIVE
+SNNJAX_INSTANCES_OF_NUMBERS(Cumulative, Sum)
+SNNJAX_INSTANCES_OF_NUMBERS(Cumulative, Product)
+SNNJAX_INSTANCES_OF_NUMBERS(Cumulative, Largest)
+SNNJAX_INSTANCES_OF_NUMBERS(Cumulative, Smallest)
 
 }  // namespace snnjax

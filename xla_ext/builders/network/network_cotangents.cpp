@@ -1,8 +1,4 @@
-#include <string>
-
-#include "builders/network/lif_network.hpp"
 #include "builders/network/rows.hpp"
-#include "builders/vertices.hpp"
 
 namespace snnjax::builders {
 

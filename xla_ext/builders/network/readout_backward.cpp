@@ -1,6 +1,5 @@
 // Backward through a narrow readout, on the tiles of the neurons that it reads: they hear who of them is listed, and
 // the gradients of all outputs in their samples' rows. So neither dot products nor dense rows travel.
-#include <algorithm>
 
 #include "builders/network/rows.hpp"
 

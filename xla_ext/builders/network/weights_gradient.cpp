@@ -17,7 +17,7 @@ WeightsGradient::WeightsGradient(const LayerPass& of, const Tensor& to, const st
 Program WeightsGradient::add(bool valued, const std::function<std::vector<Field>(const LayerTile&)>& fields,
                              const std::function<std::vector<State>(const LayerTile&)>& states) const {
   const ComputeSet set = graph.addComputeSet(what_);
-  const std::string type = templateVertex("snnjax::RowsGradient", UNSIGNED_SHORT, valued);
+  const std::string type = templateVertex("snnjax::RowsGradient", valued);
   forEachTile(*this, [&](const LayerTile& at) {
     addVertex(graph, set, type, at.tile(), with(fields(at), {{"g_weights", of_groups_[at.group][at.block]}}),
               states(at));
