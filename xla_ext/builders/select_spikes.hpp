@@ -2,9 +2,6 @@
 // has enough of them, the rows. Defined by snnjax/ops/select_spikes.py.
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "vertices.hpp"
 
 namespace snnjax::builders {

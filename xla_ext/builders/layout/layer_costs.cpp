@@ -1,12 +1,10 @@
 #include "builders/layout/layer_costs.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "builders/layout/placement.hpp"
 #include "planner/product_plan.hpp"
-#include "poplar_kernels/conventions.hpp"
 
 namespace snnjax::builders {
 namespace {

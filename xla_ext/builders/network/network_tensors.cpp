@@ -1,10 +1,8 @@
 #include "builders/network/network_tensors.hpp"
 
-#include <string>
 #include <tuple>
 
 #include "builders/network/rows.hpp"
-#include "builders/vertices.hpp"
 
 namespace snnjax::builders {
 namespace {
@@ -126,15 +124,17 @@ Tensor inTime(const NetworkPlan& plan, const ListPlan& list, const Tensor& histo
   return inBlocks(plan, list, history, width).slice(0, plan.options.num_steps);
 }
 
-Program runOnHistories(Graph& graph, ComputeSet set, const NetworkPlan& plan, const ListPlan& list,
-                       const std::string& vertex, const std::vector<Field>& histories, const std::vector<State>& more) {
+Program runOnHistories(Graph& graph, const NetworkPlan& plan, const ListPlan& list, const std::string& name,
+                       const std::string& vertex, const std::vector<Field>& histories,
+                       const std::vector<State>& states) {
+  const ComputeSet set = graph.addComputeSet(name);
   const std::size_t rows = std::size_t{plan.blockRows()} * plan.num_blocks;
   for (const Home& home : list.homes) {
     std::vector<Field> fields;
     for (const auto& [field, all] : histories) {
       if (all.valid()) fields.push_back({field, historyOf(plan, all.numElements() / rows, all, home)});
     }
-    addVertex(graph, set, vertex, home.tile, fields, with(recordStates(plan.num_blocks * home.rows, list), more));
+    addVertex(graph, set, vertex, home.tile, fields, with(states, {{"rows", plan.num_blocks * home.rows}}));
   }
   return Execute(set);
 }

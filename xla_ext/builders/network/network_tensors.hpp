@@ -2,9 +2,6 @@
 // are at their homes. Layouts are those of the codelets.
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "builders/vertices.hpp"
 
 namespace snnjax::builders {
@@ -74,10 +71,10 @@ Tensor addHistory(Graph& graph, const Type& type, const NetworkPlan& plan, const
 // The same, seen as [num_steps, batch, width].
 Tensor inTime(const NetworkPlan& plan, const ListPlan& list, const Tensor& history, std::size_t width);
 
-// A vertex at each home of a list, whose fields are histories, with states of its records and more.
-Program runOnHistories(Graph& graph, ComputeSet set, const NetworkPlan& plan, const ListPlan& list,
+// A vertex at each home of a list, whose fields are histories, as far as they are valid; it has so many rows.
+Program runOnHistories(Graph& graph, const NetworkPlan& plan, const ListPlan& list, const std::string& name,
                        const std::string& vertex, const std::vector<Field>& histories,
-                       const std::vector<State>& more = {});
+                       const std::vector<State>& states);
 
 // `rows` times `each` numbers for each sample of the batch, on the tiles of a layer that work for it: float [tiles,
 // rows, batch * each].

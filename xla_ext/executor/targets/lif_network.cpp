@@ -1,8 +1,6 @@
 // The target `snnjax_lif_network`: the forward pass.
 #include <popops/ElementWise.hpp>
-#include <poputil/VertexTemplates.hpp>
 
-#include "executor/targets/network.hpp"
 #include "executor/targets/network_check.hpp"
 
 namespace snnjax::executor::targets {
@@ -121,9 +119,9 @@ class Results {
   Tensor values(const ListPlan& list, const Tensor& history) {
     const Tensor all = builders::addHistory(lowering_.graph(), poplar::FLOAT, plan_, list, list.capacity, "values");
     const std::string vertex = poputil::templateVertex("snnjax::ListValues", poplar::FLOAT, poplar::UNSIGNED_SHORT);
-    const poplar::ComputeSet set = lowering_.graph().addComputeSet(lowering_.debug("values"));
-    lowering_.program().add(
-        builders::runOnHistories(lowering_.graph(), set, plan_, list, vertex, {{"lists", history}, {"values", all}}));
+    lowering_.program().add(builders::runOnHistories(
+        lowering_.graph(), plan_, list, lowering_.debug("values").getPathName(), vertex,
+        {{"lists", history}, {"values", all}}, {{"stride", list.stride}, {"capacity", list.capacity}}));
     return builders::inTime(plan_, list, all, list.capacity);
   }
 
