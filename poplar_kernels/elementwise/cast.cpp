@@ -31,13 +31,12 @@ constexpr unsigned kCastUnit = larger(kPerWord<To>, 4);
 
 // out = To(in)
 template <class From, class To>
-class Cast : public poplar::MultiVertex {
- public:
+struct Cast : poplar::MultiVertex {
   In<From> in;  // [count]
   Out<To> out;  // [count]
   unsigned count;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const Range share = shareOf(count, worker, kCastUnit<From, To>);
     unsigned i = share.first;
 #if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
@@ -51,7 +50,6 @@ class Cast : public poplar::MultiVertex {
     }
 #endif
     for (; i < share.last; ++i) out[i] = converted<To>(in[i]);
-    return true;
   }
 };
 

@@ -53,6 +53,14 @@ struct Slots {
   }
 };
 
+// The same of slots, whose addresses are found before that of the result, which may be one of them.
+template <class To, class From>
+bool mapSlots(unsigned count, Slots& slots, unsigned to, auto op, auto... from) {
+  const auto map = [&](const auto*... x) { mapBlock<To>(count, slots.written(to), op, x...); };
+  map(typed<From>(slots.read[from])...);
+  return true;
+}
+
 // Elements [first, first + count) of the rows of one element type.
 template <class T>
 struct Rows {
@@ -105,28 +113,17 @@ inline bool runWord(const chain::Instruction& instruction, const Rows<unsigned>&
       for (unsigned i = 0; i < count; ++i) row[i] = slots.read[to][i];
       return true;
     }
-#define SNNJAX_CHAIN_CASE(name, suffix, From, To, work, expression)               \
-  case Opcode::name##_##suffix: {                                                 \
-    const From* const x = typed<From>(slots.read[a]);                             \
-    mapBlock<To>(count, slots.written(to), chain::functions::name##_##suffix, x); \
-    return true;                                                                  \
-  }
+#define SNNJAX_CHAIN_CASE(name, suffix, From, To, work, expression) \
+  case Opcode::name##_##suffix: return mapSlots<To, From>(count, slots, to, chain::functions::name##_##suffix, a);
       SNNJAX_CHAIN_UNARY(SNNJAX_CHAIN_CASE)
 #undef SNNJAX_CHAIN_CASE
-#define SNNJAX_CHAIN_CASE(name, suffix, From, To, work, expression)                          \
-  case Opcode::name##_##suffix: {                                                            \
-    const From *const x = typed<From>(slots.read[a]), *const y = typed<From>(slots.read[b]); \
-    mapBlock<To>(count, slots.written(to), chain::functions::name##_##suffix, x, y);         \
-    return true;                                                                             \
-  }
+#define SNNJAX_CHAIN_CASE(name, suffix, From, To, work, expression) \
+  case Opcode::name##_##suffix: return mapSlots<To, From>(count, slots, to, chain::functions::name##_##suffix, a, b);
       SNNJAX_CHAIN_BINARY(SNNJAX_CHAIN_CASE)
 #undef SNNJAX_CHAIN_CASE
     case Opcode::select: {
-      const unsigned *const condition = slots.read[a], *const yes = slots.read[b], *const no = slots.read[c];
-      mapBlock<unsigned>(
-          count, slots.written(to), [](unsigned p, unsigned x, unsigned y) { return p != 0 ? x : y; }, condition, yes,
-          no);
-      return true;
+      const auto choose = [](unsigned condition, unsigned yes, unsigned no) { return condition != 0 ? yes : no; };
+      return mapSlots<unsigned, unsigned>(count, slots, to, choose, a, b, c);
     }
     default: return false;
   }
@@ -201,25 +198,22 @@ inline void runBlocks(const auto& vertex, unsigned worker, unsigned unit, auto&&
 constexpr unsigned kWordUnit = 2, kNarrowUnit = 8;
 
 // For rows of 32-bit elements.
-class ElementwiseChain : public poplar::MultiVertex {
- public:
+struct ElementwiseChain : poplar::MultiVertex {
   In<unsigned> program;   // [words]
   InRows<unsigned> in;    // [inputs][count], or [1] where the program says so
   OutRows<unsigned> out;  // [outputs][count]; some are inputs too, and overwritten
   unsigned count, once, words;
   unsigned pointers, four, two, one;  // issue slots of the code it stands for (cycles.hpp)
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     runBlocks(*this, worker, kWordUnit, [this](const auto& each, unsigned first, unsigned size, Slots& slots) {
       runWord(each, {in, out, first}, size, slots);
     });
-    return true;
   }
 };
 
 // For rows of 32, 16 and 8 bits.
-class MixedElementwiseChain : public poplar::MultiVertex {
- public:
+struct MixedElementwiseChain : poplar::MultiVertex {
   In<unsigned> program;                // [words]
   InRows<unsigned> in;                 // [inputs of the width][count], or [1]
   InRows<unsigned short> in_halves;    // alike
@@ -230,12 +224,11 @@ class MixedElementwiseChain : public poplar::MultiVertex {
   unsigned count, once, words;
   unsigned pointers, four, two, one;  // issue slots of the code it stands for (cycles.hpp)
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     runBlocks(*this, worker, kNarrowUnit, [this](const auto& each, unsigned first, unsigned size, Slots& slots) {
       if (runWord(each, {in, out, first}, size, slots)) return;
       runNarrow(each, {{in_halves, out_halves, first}, {in_bytes, out_bytes, first}}, size, slots);
     });
-    return true;
   }
 };
 

@@ -243,6 +243,11 @@ V filled(float x) {
   for (unsigned i = 0; i < sizeof(V) / sizeof(all[0]); ++i) all[i] = static_cast<std::decay_t<decltype(all[0])>>(x);
   return all;
 }
+// Also of a NaN.
+template <class V>
+V withoutSign(V x) {
+  return cleared(bitsOf<Truth<V>>(filled<V>(-0.0f)), x);
+}
 // A NaN is passed on, and +0 is more than -0, as maximum() of elementwise_chain_ops.hpp has it.
 template <class V>
 V maximumVector(V a, V b) {
@@ -262,8 +267,8 @@ V minimumVector(V a, V b) {
   }
 SNNJAX_CHAIN_UNARY_PAIRS(negate, -x)
 SNNJAX_CHAIN_UNARY_PAIRS(neither, ~x)
-// The sign is cleared, also that of a NaN.
-SNNJAX_CHAIN_UNARY_PAIRS(absolute, cleared(bitsOf<Truth<decltype(x)>>(filled<decltype(x)>(-0.0f)), x))
+SNNJAX_CHAIN_UNARY_PAIRS(absolute, withoutSign(x))
+SNNJAX_CHAIN_UNARY_PAIRS(isFinite, withoutSign(x) < filled<decltype(x)>(std::numeric_limits<float>::infinity()))
 SNNJAX_CHAIN_UNARY_PAIRS(atLeastZero, cleared(x <= decltype(x){}, x))
 SNNJAX_CHAIN_UNARY_PAIRS(atMostZero, cleared(x > decltype(x){}, x))
 #undef SNNJAX_CHAIN_UNARY_PAIRS
@@ -287,6 +292,9 @@ SNNJAX_CHAIN_BINARY_PAIRS(gt, x > y)
 SNNJAX_CHAIN_BINARY_PAIRS(ge, x >= y)
 SNNJAX_CHAIN_BINARY_PAIRS(both, x& y)
 SNNJAX_CHAIN_BINARY_PAIRS(either, x | y)
+// y where a mask is set, or where it is not, and 0 elsewhere.
+SNNJAX_CHAIN_BINARY_PAIRS(keepWhere, kept(x, y))
+SNNJAX_CHAIN_BINARY_PAIRS(clearWhere, cleared(x, y))
 #undef SNNJAX_CHAIN_BINARY_PAIRS
 // 1, -1, or what is neither above nor below 0.
 template <unsigned n>
@@ -300,23 +308,10 @@ Floats<n> sign(const Floats<n>& a) {
       a);
 }
 
-template <unsigned n>
-Masks<n> isFinite(const Floats<n>& a) {
-  return pairwise([](float2 x) { return x < filled<float2>(std::numeric_limits<float>::infinity()); }, absolute(a));
-}
-
-// yes where a mask is set, no elsewhere; and 0 elsewhere, or where it is set.
+// yes where a mask is set, no elsewhere.
 template <unsigned n, class V>
 Pairs<n, V> select(const Masks<n>& where, const Pairs<n, V>& yes, const Pairs<n, V>& no) {
   return pairwise([](int2 m, V y, V z) { return chosen(m, y, z); }, where, yes, no);
-}
-template <unsigned n>
-Floats<n> keepWhere(const Masks<n>& where, const Floats<n>& x) {
-  return pairwise([](int2 m, float2 y) { return kept(m, y); }, where, x);
-}
-template <unsigned n>
-Floats<n> clearWhere(const Masks<n>& where, const Floats<n>& x) {
-  return pairwise([](int2 m, float2 y) { return cleared(m, y); }, where, x);
 }
 template <unsigned n>
 Integers<n> select(const Integers<n>& where, const Integers<n>& yes, const Integers<n>& no) {

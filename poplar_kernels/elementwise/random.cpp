@@ -33,41 +33,37 @@ T uniformOf(std::uint32_t bits, T low, T high) {
 }
 
 // out0, out1 = threefry2x32(key0, key1, in0, in1), element by element: the primitive of JAX.
-class Threefry : public poplar::MultiVertex {
- public:
+struct Threefry : poplar::MultiVertex {
   In<unsigned> key0, key1;   // [count], or [1] if single_key
   In<unsigned> in0, in1;     // [count]
   Out<unsigned> out0, out1;  // [count]
   unsigned count;
   bool single_key;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     for (const unsigned i : shareOf(count, worker)) {
       const unsigned k = single_key ? 0 : i;
       const Words words = threefry({key0[k], key1[k]}, {in0[i], in1[i]});
       out0[i] = words.first;
       out1[i] = words.second;
     }
-    return true;
   }
 };
 
 // out ~ U[low, high): elements [first, first + count) of an array, of which this tile holds these.
 template <class T>
-class RandomUniform : public poplar::MultiVertex {
- public:
+struct RandomUniform : poplar::MultiVertex {
   In<unsigned> key;  // [2]
   Out<T> out;        // [count]
   unsigned count;
   unsigned first, first_high;  // low and high words of the first element's index
   T low, high;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const std::uint64_t start = static_cast<std::uint64_t>(first_high) << 32 | first;
     for (const unsigned i : shareOf(count, worker, kPerWord<T>)) {
       out[i] = uniformOf<T>(randomBits({key[0], key[1]}, start + i), low, high);
     }
-    return true;
   }
 };
 

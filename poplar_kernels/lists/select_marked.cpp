@@ -14,7 +14,7 @@ class PackMarks : public poplar::MultiVertex {
   InOut<float> offered;  // [rows, stride], membranes of the neurons; the words behind them are written
   unsigned rows, neurons, stride;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     switch ((neurons + 1) / 2) {  // few pairs without a loop
       case 1: return pack<1>(worker);
       case 2: return pack<2>(worker);
@@ -28,16 +28,15 @@ class PackMarks : public poplar::MultiVertex {
   void store(unsigned row, unsigned k, unsigned word) { offered[row * stride + neurons + k] = bitsOf<float>(word); }
 
   template <unsigned kPairs>
-  bool pack(unsigned worker) {
+  void pack(unsigned worker) {
     for (unsigned row = worker; row < rows; row += numWorkers()) {
       unsigned word = 0;
       for (unsigned pair = 0; pair < kPairs; ++pair) word |= marks[row * kPairs + pair];
       store(row, 0, word);
     }
-    return true;
   }
 
-  bool packAll(unsigned worker) {
+  void packAll(unsigned worker) {
     const unsigned pairs = (neurons + 1) / 2;
     for (unsigned row = worker; row < rows; row += numWorkers()) {
       for (unsigned first = 0; first < pairs; first += kNeuronsOfMark / 2) {
@@ -48,13 +47,11 @@ class PackMarks : public poplar::MultiVertex {
         store(row, first / (kNeuronsOfMark / 2), word);
       }
     }
-    return true;
   }
 };
 
 // The candidates of rows at their home, from what tiles offer. Each worker lists its share of the neurons.
-class SelectMarked : public poplar::MultiVertex {
- public:
+struct SelectMarked : poplar::MultiVertex {
   In<float> offered;          // [blocks, rows, stride], of PackMarks
   Out<unsigned short> lists;  // [rows, workers, listStride(slots)], of Part; the slots are those of a share
   Out<float> membranes;       // [rows, workers, slots], of Part
@@ -63,7 +60,7 @@ class SelectMarked : public poplar::MultiVertex {
   // A share of the neurons is so many whole blocks, and so many columns of one more.
   unsigned share_blocks, share_columns;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     for (unsigned row = 0; row < rows; ++row) {
       PartWriter<unsigned short> part(&lists[0], &membranes[0], neuronsOfShare(neurons), row, worker);
       forEachWord(row, worker, [&](unsigned word, unsigned first, const float* v, Range own) {
@@ -74,7 +71,6 @@ class SelectMarked : public poplar::MultiVertex {
       });
       part.finish();
     }
-    return true;
   }
 
   // Calls body(word, first neuron, its membrane, own neurons) for the words that mark any neuron.

@@ -9,8 +9,7 @@ namespace snnjax {
 // Candidates of rows: neurons above the least of both thresholds; those above the threshold are spikes. Each worker
 // lists its share of the neurons.
 template <class Id>
-class SelectCandidates : public poplar::MultiVertex {
- public:
+struct SelectCandidates : poplar::MultiVertex {
   In<float> v;           // [rows, neurons], membranes; a NaN is never listed
   In<float> threshold;   // [neurons]
   In<float> least;       // [neurons], the smaller of both thresholds
@@ -18,13 +17,12 @@ class SelectCandidates : public poplar::MultiVertex {
   Out<float> membranes;  // [rows, workers, slots], of Part
   unsigned rows, neurons;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     for (unsigned row = 0; row < rows; ++row) {
       PartWriter<Id> part(&lists[0], &membranes[0], neuronsOfShare(neurons), row, worker);
       forEachCandidate(row, worker, [&](unsigned j, float v, bool is_spike) { part.add(j, v, is_spike); });
       part.finish();
     }
-    return true;
   }
 
   // Calls body(j, v, is_spike) for the candidates of a worker in a row: those above the least threshold.
@@ -51,25 +49,22 @@ class SelectCandidates : public poplar::MultiVertex {
 
 // The values of lists: 1 for spikes, 0 for the rest.
 template <class W, class Id>
-class ListValues : public poplar::MultiVertex {
- public:
+struct ListValues : poplar::MultiVertex {
   In<Id> lists;   // [rows, stride], records
   Out<W> values;  // [rows, capacity]
   unsigned rows, stride, capacity;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     for (const unsigned b : shareOf(rows, worker, capacity % kPerWord<W> == 0 ? 1 : kPerWord<W>)) {
       const unsigned spikes = List<Id>{&lists[b * stride], capacity}.spikes();
       for (unsigned k = 0; k < capacity; ++k) values[b * capacity + k] = static_cast<W>(k < spikes ? 1.0f : 0.0f);
     }
-    return true;
   }
 };
 
 // g_v[id] = surrogate(v - threshold) * g_values at the listed ids, 0 elsewhere.
 template <class T, class Id>
-class SelectSpikesBackward : public poplar::MultiVertex {
- public:
+struct SelectSpikesBackward : poplar::MultiVertex {
   In<T> v;              // [rows, neurons]
   In<float> threshold;  // [neurons]
   In<Id> ids;           // [rows, capacity]
@@ -79,7 +74,7 @@ class SelectSpikesBackward : public poplar::MultiVertex {
   unsigned char surrogate;  // enum Surrogate
   float slope;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     for (const unsigned b : shareOf(rows, worker, neurons % kPerWord<T> == 0 ? 1 : kPerWord<T>)) {
       T* const row = &g_v[b * neurons];
       fillRows(row, static_cast<T>(0.0f), neurons, neurons);
@@ -91,7 +86,6 @@ class SelectSpikesBackward : public poplar::MultiVertex {
         row[j] = static_cast<T>(toFloat(row[j]) + g);
       }
     }
-    return true;
   }
 };
 

@@ -17,10 +17,9 @@ class CheckEvents : public poplar::MultiVertex {
   Out<unsigned> sorted;          // [rows, workers], 1 for shares without a fault, else 0
   unsigned rows, capacity, num_inputs;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const Range own = quickShareOf(capacity, worker);
     for (unsigned row = 0; row < rows; ++row) sorted[row * numWorkers() + worker] = isSorted(row, own) ? 1 : 0;
-    return true;
   }
 
  private:
@@ -54,7 +53,7 @@ class SortEvents : public poplar::MultiVertex {
   If<valued, Out<unsigned>> slots;  // [rows, capacity], likewise
   unsigned rows, capacity, stride, num_inputs;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const bool is_shared = rows < numWorkers();  // each row by all workers
     for (unsigned row = is_shared ? 0 : worker; row < rows; row += is_shared ? 1 : numWorkers()) {
       if (isSorted(row)) {
@@ -64,7 +63,6 @@ class SortEvents : public poplar::MultiVertex {
         sort(row);
       }
     }
-    return true;
   }
 
   bool isSorted(unsigned row) const {
@@ -134,15 +132,14 @@ class SortEvents : public poplar::MultiVertex {
 };
 
 // out[slots[k]] = g[k] for what a record lists, and 0 in the other slots.
-class UnsortEvents : public poplar::MultiVertex {
- public:
+struct UnsortEvents : poplar::MultiVertex {
   In<unsigned short> lists;  // [rows, stride], and
   In<unsigned> slots;        // [rows, capacity], from SortEvents; those out of range name nothing
   In<float> g;               // [rows, capacity], in the order of the record
   Out<float> out;            // [rows, capacity]
   unsigned rows, capacity, stride;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     for (unsigned row = worker; row < rows; row += numWorkers()) {
       const unsigned first = row * capacity;
       for (unsigned k = 0; k < capacity; ++k) out[first + k] = 0.0f;
@@ -151,7 +148,6 @@ class UnsortEvents : public poplar::MultiVertex {
         if (slots[first + k] < capacity) out[first + slots[first + k]] = g[first + k];
       }
     }
-    return true;
   }
 };
 

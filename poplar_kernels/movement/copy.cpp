@@ -8,13 +8,12 @@ namespace snnjax {
 
 // out = value
 template <class T>
-class Fill : public poplar::MultiVertex {
- public:
+struct Fill : poplar::MultiVertex {
   Out<T> out;  // [count]
   unsigned count;
   T value;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const Range share = shareOf(count, worker, kPerVector<T>);
     alignas(8) T word[kPerVector<T>];
     for (T& each : word) each = value;
@@ -24,22 +23,20 @@ class Fill : public poplar::MultiVertex {
     }
     for (; i + kPerVector<T> <= share.last; i += kPerVector<T>) moveWord<8>(&out[i], word);
     for (; i < share.last; ++i) out[i] = value;
-    return true;
   }
 };
 
 // out[column, row] = in[row, column]
 template <class T>
-class Transpose : public poplar::MultiVertex {
- public:
+struct Transpose : poplar::MultiVertex {
   In<T> in;    // [rows, columns]
   Out<T> out;  // [columns, rows]
   unsigned rows, columns;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     // Shares are ranges of whole words of `out`, so that no two workers write to the same word.
     const Range share = shareOf(rows * columns, worker, kPerWord<T>);
-    if (share.first == share.last) return true;
+    if (share.first == share.last) return;
     unsigned column = share.first / rows, row = share.first % rows;
     for (const unsigned i : share) {
       out[i] = in[row * columns + column];
@@ -48,7 +45,6 @@ class Transpose : public poplar::MultiVertex {
         ++column;
       }
     }
-    return true;
   }
 };
 

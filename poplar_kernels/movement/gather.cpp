@@ -16,20 +16,18 @@ void takeRow(const Table& table, unsigned row, unsigned rows, T* to, unsigned wi
 // out[k] = table[ids[k] - first_row], zeros where there is no such row: each tile that holds part of a table looks up
 // its own rows, and their sum is the result. Workers share the ids.
 template <class T>
-class Gather : public poplar::MultiVertex {
- public:
+struct Gather : poplar::MultiVertex {
   In<T> table;       // [rows, width]
   In<unsigned> ids;  // [count]
   Out<T> out;        // [count, width]
   unsigned rows, width, count;
   unsigned first_row;  // the number of the table's first row
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     for (const unsigned k : shareOf(count, worker, rowsPerUnit<T>(width))) {
       const unsigned row = ids[k] - first_row;  // below it wraps around: out of range too
       takeRow(table, row, rows, &out[k * width], width);
     }
-    return true;
   }
 };
 
@@ -45,12 +43,11 @@ class GatherAt : public poplar::MultiVertex {
   unsigned first_row;  // the number of the table's first row
   unsigned last, from_end;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     for (const unsigned k : shareOf(count, worker, rowsPerUnit<T>(width))) {
       const unsigned row = moved(starts[k]) - first_row;
       takeRow(table, row, rows, &out[k * width], width);
     }
-    return true;
   }
 
  private:
@@ -67,21 +64,19 @@ class GatherAt : public poplar::MultiVertex {
 // out[k] = table[(offset + k) mod rows]: Poplar's dynamicSlice in one dimension, which wraps around. Workers share the
 // rows of `out`.
 template <class T>
-class DynamicSlice : public poplar::MultiVertex {
- public:
+struct DynamicSlice : poplar::MultiVertex {
   In<T> table;                     // [rows, width]
   poplar::Input<unsigned> offset;  // taken modulo rows
   Out<T> out;                      // [count, width]
   unsigned rows, width, count;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const Range share = shareOf(count, worker, rowsPerUnit<T>(width));
     unsigned row = (*offset % rows + share.first) % rows;
     for (const unsigned k : share) {
       copyRows(&out[k * width], &table[row * width], width, width);
       if (++row == rows) row = 0;
     }
-    return true;
   }
 };
 

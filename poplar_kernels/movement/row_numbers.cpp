@@ -16,13 +16,12 @@ class RowNumbers : public poplar::MultiVertex {
   unsigned count, depth, window;
   bool is_signed, clamps;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     for (const unsigned i : shareOf(count, worker)) {
       bool inside = true;
       const unsigned first = firstRow(i, inside);
       for (unsigned j = 0; j < window; ++j) numbers[i * window + j] = inside ? first + offsets[j] : kNowhere;
     }
-    return true;
   }
 
  private:

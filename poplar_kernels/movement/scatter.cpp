@@ -11,19 +11,17 @@ namespace snnjax {
 
 // table[ids[k] - first_row] = values[k] where there is such a row.
 template <class T>
-class ScatterRows : public poplar::MultiVertex {
- public:
+struct ScatterRows : poplar::MultiVertex {
   InOut<T> table;    // [rows, width]
   In<unsigned> ids;  // [count]
   In<T> values;      // [count, width]
   unsigned rows, width, count;
   unsigned first_row;  // the number of the table's first row
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const Range own = shareOf(rows, worker, rowsPerUnit<T>(width));
     forEachOwnRow(&ids[0], count, first_row, own,
                   [&](unsigned k, unsigned row) { copyRows(&table[row * width], &values[k * width], width, width); });
-    return true;
   }
 };
 
@@ -38,27 +36,22 @@ SNNJAX_INSTANCES_OF_WIDTHS(ScatterRows)
 
 // table[numbers[k] - first_row] = Op(table[...], values[k]) where there is such a row.
 template <class Op, class T>
-class ScatterWith : public poplar::MultiVertex {
- public:
+struct ScatterWith : poplar::MultiVertex {
   InOut<T> table;        // [rows, width]
   In<unsigned> numbers;  // [count]
   In<T> values;          // [count, width]
   unsigned rows, width, count;
   unsigned first_row;  // the number of the table's first row
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const Range own = shareOf(rows, worker, rowsPerUnit<T>(width));
     forEachOwnRow(&numbers[0], count, first_row, own, [&](unsigned k, unsigned row) {
       for (unsigned i = 0; i < width; ++i) {
         T& element = table[row * width + i];
-        element = static_cast<T>(Op::of(static_cast<A>(element), static_cast<A>(values[k * width + i])));
+        element = static_cast<T>(Op::template of<Accumulator<T>>(element, values[k * width + i]));
       }
     });
-    return true;
   }
-
- private:
-  using A = Accumulator<T>;
 };
 
 template <class Op, class T>

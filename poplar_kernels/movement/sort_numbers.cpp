@@ -17,12 +17,11 @@ class OrderedBits : public poplar::MultiVertex {
   unsigned count;
   bool descending, total;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     for (const unsigned i : shareOf(count, worker, 2)) {
       const unsigned bits = ordered(in[i]);
       out[i] = descending ? ~bits : bits;
     }
-    return true;
   }
 
  private:
@@ -52,12 +51,11 @@ class SortNumbers : public poplar::MultiVertex {
   unsigned num_keys, rows, length;
   unsigned parts, sorted;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     for (const unsigned i : shareOf(rows * parts, worker)) {
       const unsigned first = i % parts * partLength();
       if (first < length) sortPart(i / parts * length + first, smaller(partLength(), length - first));
     }
-    return true;
   }
   unsigned partLength() const { return (length + parts - 1) / parts; }
 
@@ -97,17 +95,15 @@ class SortNumbers : public poplar::MultiVertex {
 
 // out[r, i] = in[numbers[r, i]] for the first `count` of each row.
 template <class T>
-class TakeNumbers : public poplar::MultiVertex {
- public:
+struct TakeNumbers : poplar::MultiVertex {
   In<T> in;              // [rows, length]
   In<unsigned> numbers;  // [rows, length], each below rows * length
   Out<T> out;            // [rows, count]
   unsigned rows, length, count;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const Range own = shareOf(rows * count, worker, larger(2, kPerWord<T>));
     for (const unsigned i : own) out[i] = in[numbers[i / count * length + i % count]];
-    return true;
   }
 };
 

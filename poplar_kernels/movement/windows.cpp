@@ -14,37 +14,33 @@ inline unsigned firstRow(unsigned start, bool is_signed, unsigned rows, unsigned
 
 // out[k] = table[first + k]. Workers share the rows of `out`.
 template <class T>
-class SliceWindow : public poplar::MultiVertex {
- public:
+struct SliceWindow : poplar::MultiVertex {
   In<T> table;                    // [rows, width]
   poplar::Input<unsigned> start;  // or the bits of an int
   Out<T> out;                     // [count, width], count at most rows
   unsigned rows, width, count;
   bool is_signed;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const Range share = shareOf(count * width, worker, kPerVector<T>);
     const T* const from = &table[firstRow(*start, is_signed, rows, count) * width];
     copyRows(&out[share.first], from + share.first, share.count(), width);
-    return true;
   }
 };
 
 // table[first + k] = values[k]. Workers share the values, in units such that no two write to the same word.
 template <class T>
-class UpdateWindow : public poplar::MultiVertex {
- public:
+struct UpdateWindow : poplar::MultiVertex {
   InOut<T> table;                 // [rows, width]
   poplar::Input<unsigned> start;  // or the bits of an int
   In<T> values;                   // [count, width], count at most rows
   unsigned rows, width, count;
   bool is_signed;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const unsigned first = firstRow(*start, is_signed, rows, count) * width;
     const Range own = share(worker, first);
     copyRows(&table[own.first], &values[own.first - first], own.count(), width);
-    return true;
   }
   // Elements of the table, in whole vectors of it.
   Range share(unsigned worker, unsigned first) const {

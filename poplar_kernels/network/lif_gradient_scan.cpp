@@ -35,7 +35,7 @@ class LifGradientScan : public poplar::MultiVertex {
   If<has_second, bool> raises;                      // a layer that learns reads `w` in any case
   static constexpr bool kHasSecond = has_second;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const unsigned before = *block * num_steps;
     forEachOwnNumber(batch, neurons, worker, [&](unsigned b, unsigned j, auto numbers) {
       const unsigned first = b * num_steps * neurons + j, inside = stepsInside(lengths[b], before, num_steps);
@@ -46,7 +46,6 @@ class LifGradientScan : public poplar::MultiVertex {
         addSteps(inside, b, j, numbers);
       }
     });
-    return true;
   }
 
   // Whether no gradient comes to the spike of a step.
@@ -113,8 +112,7 @@ class LifGradientScan : public poplar::MultiVertex {
 
 // The leaky readout: g_v = g_output + decay * g_v of the step after.
 template <bool learns>
-class LeakyGradientScan : public poplar::MultiVertex {
- public:
+struct LeakyGradientScan : poplar::MultiVertex {
   In<float> g_output;     // [batch, num_steps, neurons], gradient of the readout's membranes
   In<float> decay, gain;  // [neurons]
   In<unsigned> lengths;   // [batch], steps of each sequence
@@ -127,7 +125,7 @@ class LeakyGradientScan : public poplar::MultiVertex {
   unsigned num_steps, batch, neurons;        // num_steps: of a block
   bool starts;                               // from a sum of 0, which nobody has stored
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const unsigned before = *block * num_steps;
     forEachOwnNumber(batch, neurons, worker, [&](unsigned b, unsigned j, auto numbers) {
       const unsigned i = b * neurons + j, first = b * num_steps * neurons + j;
@@ -152,7 +150,6 @@ class LeakyGradientScan : public poplar::MultiVertex {
       numbers.store(&g_v[i], g);
       numbers.store(&g_bias[i], sum);
     });
-    return true;
   }
 };
 

@@ -19,15 +19,14 @@ struct LastRecord {
 };
 
 // Dense rows of the listed spikes of each sequence's last step.
-class LastSpikes : public poplar::MultiVertex {
- public:
+struct LastSpikes : poplar::MultiVertex {
   In<unsigned short> list;  // [num_steps, rows, stride], records
   In<unsigned> lengths;     // [rows], steps of each sequence
   // [rows, num_neurons]; on entry the spikes before the first step, which stay those of a sequence without steps
   InOut<float> last;
   unsigned rows, stride, capacity, num_neurons, num_steps;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const LastRecord records = {&list[0], rows, stride, capacity, num_steps};
     for (unsigned b = worker; b < rows; b += numWorkers()) {
       if (lengths[b] == 0) continue;
@@ -39,13 +38,11 @@ class LastSpikes : public poplar::MultiVertex {
         if (id < num_neurons) row[id] = 1.0f;
       }
     }
-    return true;
   }
 };
 
 // Where the gradient of the last spikes goes: to the neurons that the last step lists.
-class LastSpikesGradient : public poplar::MultiVertex {
- public:
+struct LastSpikesGradient : poplar::MultiVertex {
   In<unsigned short> list;  // [num_steps, rows, stride], records
   In<unsigned> lengths;     // [rows], steps of each sequence
   // [rows, num_neurons], of the last spikes; what is left are those before the first step of sequences without steps
@@ -53,7 +50,7 @@ class LastSpikesGradient : public poplar::MultiVertex {
   Out<float> g_listed;  // [rows, num_neurons], 0 where not listed
   unsigned rows, stride, capacity, num_neurons, num_steps;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const LastRecord records = {&list[0], rows, stride, capacity, num_steps};
     for (unsigned b = worker; b < rows; b += numWorkers()) {
       const unsigned first = b * num_neurons;
@@ -66,14 +63,12 @@ class LastSpikesGradient : public poplar::MultiVertex {
       }
       fillRows(&g[first], 0.0f, num_neurons, num_neurons);
     }
-    return true;
   }
 };
 
 // From the gradient of the last spikes to those of the last states and of the threshold.
 template <bool has_second>
-class LifLastGradient : public poplar::MultiVertex {
- public:
+struct LifLastGradient : poplar::MultiVertex {
   In<float> g_spikes;        // [batch, neurons], of the last step's listed spikes
   In<float> threshold;       // [neurons]
   In<float> membranes;       // [batch, neurons], after the last step
@@ -89,25 +84,22 @@ class LifLastGradient : public poplar::MultiVertex {
   If<has_second, InOut<float>> g_coupling;  // [batch, neurons], of threshold_coupling, is accumulated
   static constexpr bool kHasSecond = has_second, raises = true;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     for (unsigned b = worker; b < batch; b += numWorkers()) {
-      forEachNumber(neurons, [&](unsigned j, auto numbers) { addGradients(b * neurons + j, j, numbers); });
-    }
-    return true;
-  }
-
- private:
-  template <class Of>
-  void addGradients(unsigned i, unsigned j, Of numbers) {
-    const StateRow states = stateRow(*this, 0);
-    const auto x = Of::load(states.v + i) - raisedThreshold(*this, states, i, j, numbers);
-    const auto g = maskedProduct(Of::load(&g_spikes[i]), surrogateDerivative(x, surrogate, slope));
-    Of::store(&g_last[i], Of::load(&g_last[i]) + g);
-    Of::store(&g_threshold[i], Of::load(&g_threshold[i]) - g);
-    if constexpr (has_second) {
-      const auto coupling = SecondOf<LifLastGradient, Of>(*this, j, numbers)[ThresholdCoupling];
-      Of::store(&g_last_w[i], Of::load(&g_last_w[i]) - coupling * g);
-      Of::store(&g_coupling[i], Of::load(&g_coupling[i]) - g * Of::load(states.w + i));
+      forEachNumber(neurons, [&](unsigned j, auto numbers) {
+        using Of = decltype(numbers);
+        const unsigned i = b * neurons + j;
+        const StateRow states = stateRow(*this, 0);
+        const auto x = Of::load(states.v + i) - raisedThreshold(*this, states, i, j, numbers);
+        const auto g = maskedProduct(Of::load(&g_spikes[i]), surrogateDerivative(x, surrogate, slope));
+        Of::store(&g_last[i], Of::load(&g_last[i]) + g);
+        Of::store(&g_threshold[i], Of::load(&g_threshold[i]) - g);
+        if constexpr (has_second) {
+          const auto coupling = SecondOf<LifLastGradient, Of>(*this, j, numbers)[ThresholdCoupling];
+          Of::store(&g_last_w[i], Of::load(&g_last_w[i]) - coupling * g);
+          Of::store(&g_coupling[i], Of::load(&g_coupling[i]) - g * Of::load(states.w + i));
+        }
+      });
     }
   }
 };
@@ -115,8 +107,7 @@ class LifLastGradient : public poplar::MultiVertex {
 // The gradients of the first states, after the step t = 0: what came through the reset of that step, and what came
 // directly where there was no step. Runs once, after the loop over time.
 template <bool has_second>
-class LifFirstGradient : public poplar::MultiVertex {
- public:
+struct LifFirstGradient : poplar::MultiVertex {
   In<float> g_v;             // [batch, neurons], gradient of the membrane after its reset, of the first step
   In<float> g_last;          // [batch, neurons], gradient of the last membrane, the part not yet added
   In<float> threshold;       // [neurons]
@@ -136,31 +127,29 @@ class LifFirstGradient : public poplar::MultiVertex {
   If<has_second, InOut<float>> g_coupling;  // [batch, neurons], of threshold_coupling, is accumulated
   static constexpr bool kHasSecond = has_second, raises = true;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     for (unsigned b = worker; b < batch; b += numWorkers()) {
-      forEachNumber(neurons, [&](unsigned j, auto numbers) { writeGradients(b * neurons + j, j, numbers); });
+      forEachNumber(neurons, [&](unsigned j, auto numbers) {
+        using Of = decltype(numbers);
+        const unsigned i = b * neurons + j;
+        const StateRow states = stateRow(*this, 0);
+        const auto v = Of::load(states.v + i), limit = raisedThreshold(*this, states, i, j, numbers);
+        auto g = throughReset(Of::load(&g_v[i]), v, limit, reset, detach_reset, surrogate, slope);
+        if constexpr (has_second) {
+          const SecondOf<LifFirstGradient, Of> own(*this, j, numbers);
+          const auto g_next = Of::load(&g_w[i]);
+          const auto through_spike =
+              maskedProduct(own[WJump] * g_next, surrogateDerivative(v - limit, surrogate, slope));
+          g.v += through_spike + own[WMembrane] * g_next;
+          g.threshold -= through_spike;
+          const auto g_own = Of::load(&g_last_w[i]) + own[WDecay] * g_next + own[ThresholdCoupling] * g.threshold;
+          Of::store(&g_first_w[i], g_own);
+          Of::store(&g_coupling[i], Of::load(&g_coupling[i]) + g.threshold * Of::load(states.w + i));
+        }
+        Of::store(&g_first[i], Of::load(&g_last[i]) + g.v);
+        Of::store(&g_threshold[i], Of::load(&g_threshold[i]) + g.threshold);
+      });
     }
-    return true;
-  }
-
- private:
-  template <class Of>
-  void writeGradients(unsigned i, unsigned j, Of numbers) {
-    const StateRow states = stateRow(*this, 0);
-    const auto v = Of::load(states.v + i), limit = raisedThreshold(*this, states, i, j, numbers);
-    auto g = throughReset(Of::load(&g_v[i]), v, limit, reset, detach_reset, surrogate, slope);
-    if constexpr (has_second) {
-      const SecondOf<LifFirstGradient, Of> own(*this, j, numbers);
-      const auto g_next = Of::load(&g_w[i]);
-      const auto through_spike = maskedProduct(own[WJump] * g_next, surrogateDerivative(v - limit, surrogate, slope));
-      g.v += through_spike + own[WMembrane] * g_next;
-      g.threshold -= through_spike;
-      const auto g_own = Of::load(&g_last_w[i]) + own[WDecay] * g_next + own[ThresholdCoupling] * g.threshold;
-      Of::store(&g_first_w[i], g_own);
-      Of::store(&g_coupling[i], Of::load(&g_coupling[i]) + g.threshold * Of::load(states.w + i));
-    }
-    Of::store(&g_first[i], Of::load(&g_last[i]) + g.v);
-    Of::store(&g_threshold[i], Of::load(&g_threshold[i]) + g.threshold);
   }
 };
 

@@ -25,7 +25,7 @@ class LifScan : public poplar::MultiVertex {
   If<has_second, bool> keep_second, raises;
   static constexpr bool kHasSecond = has_second, kCounts = counted;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     switch (reset) {  // a loop for each
       case Subtract: return advance<Subtract>(worker);
       case Zero: return advance<Zero>(worker);
@@ -35,7 +35,7 @@ class LifScan : public poplar::MultiVertex {
 
  private:
   template <unsigned char kReset>
-  bool advance(unsigned worker) {
+  void advance(unsigned worker) {
     const unsigned before = *block * num_steps;
     forEachOwnNumber(batch, neurons, worker, [&](unsigned b, unsigned j, auto numbers) {
       NeuronRun<LifScan, decltype(numbers)> run(*this, before, b, j);
@@ -52,13 +52,11 @@ class LifScan : public poplar::MultiVertex {
       for (; t < num_steps; ++t) run.freeze(first + t);
       run.storeCounts();
     });
-    return true;
   }
 };
 
 // The leaky readout.
-class LeakyScan : public poplar::MultiVertex {
- public:
+struct LeakyScan : poplar::MultiVertex {
   In<float> current;            // [batch, num_steps, neurons], without the bias
   In<float> bias, decay, gain;  // [neurons]
   In<unsigned> lengths;         // [batch], steps of each sequence
@@ -66,7 +64,7 @@ class LeakyScan : public poplar::MultiVertex {
   InOut<float> membranes;              // [all steps + 1, batch, neurons], row 0 before the first step
   unsigned num_steps, batch, neurons;  // num_steps: of a block
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const unsigned before = *block * num_steps;
     forEachOwnNumber(batch, neurons, worker, [&](unsigned b, unsigned j, auto numbers) {
       const auto of = [&](const In<float>& constants) { return numbers.load(&constants[j]); };
@@ -87,7 +85,6 @@ class LeakyScan : public poplar::MultiVertex {
       for (; t < inside; ++t, sums += neurons, at += width) advance(0);
       for (; t < num_steps; ++t) numbers.store(at += width, v);
     });
-    return true;
   }
 };
 

@@ -7,14 +7,13 @@ namespace snnjax {
 
 // row = history[block - back]; zeros where there is no such block
 template <class T>
-class LoadBlock : public poplar::MultiVertex {
- public:
+struct LoadBlock : poplar::MultiVertex {
   In<T> history;  // [num_blocks, width]
   Out<T> row;     // [width]
   poplar::Input<unsigned> block;
   unsigned num_blocks, back, width;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const unsigned from = *block - back;
     const Range own = shareOf(width, worker, kPerVector<T>);
     if (from < num_blocks) {
@@ -22,37 +21,30 @@ class LoadBlock : public poplar::MultiVertex {
     } else {
       fillRows(&row[own.first], T(0), own.count(), width);
     }
-    return true;
   }
 };
 
 // history[block] = row
 template <class T>
-class StoreBlock : public poplar::MultiVertex {
- public:
+struct StoreBlock : poplar::MultiVertex {
   In<T> row;         // [width]; of 16-bit elements even, so that blocks begin at whole words
   InOut<T> history;  // [num_blocks, width]
   poplar::Input<unsigned> block;
   unsigned num_blocks, width;
 
-  bool compute(unsigned worker) {
-    if (*block >= num_blocks) return true;
+  void compute(unsigned worker) {
+    if (*block >= num_blocks) return;
     const Range own = shareOf(width, worker, kPerVector<T>);
     copyRows(&history[*block * width + own.first], &row[own.first], own.count(), width);
-    return true;
   }
 };
 
 // The counter of a loop, one on each tile.
-class Advance : public poplar::Vertex {
- public:
+struct Advance : poplar::Vertex {
   poplar::InOut<unsigned> counter;
   unsigned by;  // may wrap around: counts down
 
-  bool compute() {
-    *counter += by;
-    return true;
-  }
+  void compute() { *counter += by; }
 };
 
 template <class T>

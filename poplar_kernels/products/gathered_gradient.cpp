@@ -18,12 +18,11 @@ class MaskSpikes : public poplar::MultiVertex {
   poplar::Input<unsigned> level;
   unsigned rows, stride, capacity, words, num_inputs;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const Range own = quickShareOf(words, worker);
     for (unsigned i = own.first * rows; i < own.last * rows; ++i) masks[i] = 0;
     for (unsigned b = 0; b < rows; ++b) mark(b, inputsOf(own));
     if (worker + 1 == numWorkers()) *more = comesAgain() ? 1 : 0;
-    return true;
   }
   Range inputsOf(Range of_words) const {
     return {smaller(of_words.first * kBits, num_inputs), smaller(of_words.last * kBits, num_inputs)};
@@ -58,28 +57,25 @@ class MaskSpikes : public poplar::MultiVertex {
 
 // Whether any word is not 0.
 template <class T>
-class AnyWord : public poplar::Vertex {
- public:
+struct AnyWord : poplar::Vertex {
   In<unsigned> in;  // [count]
   poplar::Output<T> any;
   unsigned count;
 
-  bool compute() {
+  void compute() {
     unsigned all = 0;
     for (unsigned i = 0; i < count; ++i) all |= in[i];
     *any = all != 0;
-    return true;
   }
 };
 
 // Of 32 inputs, their bits for up to 32 rows. Workers share inputs.
-class TurnMasks : public poplar::MultiVertex {
- public:
+struct TurnMasks : poplar::MultiVertex {
   In<unsigned> masks;    // [rows]
   Out<unsigned> turned;  // [32]
   unsigned rows;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const Range own = ownInputs(worker);
     for (const unsigned i : own) turned[i] = 0;
     const unsigned wanted =
@@ -87,7 +83,6 @@ class TurnMasks : public poplar::MultiVertex {
     for (unsigned row = 0; row < rows; ++row) {
       forEachMark(masks[row] & wanted, [&](unsigned i) { turned[i] |= kFirstMark >> row; });
     }
-    return true;
   }
   Range ownInputs(unsigned worker) const { return quickShareOf(kBits, worker); }
 };
@@ -100,13 +95,12 @@ class ListRows : public poplar::MultiVertex {
   Out<unsigned> records;         // [inputs, 1 + room]
   unsigned inputs, words, room;  // room: at least that of the bits
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     for (unsigned input = worker; input < inputs; input += numWorkers()) {
       const unsigned* const bits = &turned[input * words];
       unsigned* const record = &records[input * (1 + room)];
       if (!list(bits, record)) copy(bits, record);
     }
-    return true;
   }
 
  private:
@@ -147,7 +141,7 @@ class GatherGradient : public poplar::MultiVertex {
   unsigned longest;  // rows of an input that one worker adds up
   bool always_adds;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const bool adds = always_adds || *level > 0;
     unsigned* const own = &shared[worker * (1 + kSharedInputs)];
     own[0] = 0;
@@ -168,7 +162,6 @@ class GatherGradient : public poplar::MultiVertex {
         own[++own[0]] = input;
       }
     }
-    return true;
   }
 
  private:
@@ -180,15 +173,14 @@ class GatherGradient : public poplar::MultiVertex {
 };
 
 // Of the inputs that the tiles of a block lay aside, the sums over the rows of one group. Workers share inputs.
-class SumShared : public poplar::MultiVertex {
- public:
+struct SumShared : poplar::MultiVertex {
   In<unsigned> shared;       // [tiles, workers, 1 + kSharedInputs], of GatherGradient, and the words with these rows of
   In<unsigned> shared_bits;  // [tiles, words, workers, kSharedInputs]
   In<float> g_current;       // [rows, neurons]
   Out<float> sums;           // [tiles, workers, kSharedInputs, neurons]; what is not shared is not written
   unsigned tiles, words, first, rows, neurons;  // the first row is that of so many bits
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     unsigned of = worker;  // another worker's inputs of each tile
     for (unsigned tile = 0; tile < tiles; ++tile, of = of + 1 < numWorkers() ? of + 1 : 0) {
       for (unsigned k = 0; k < count(tile, of); ++k) {
@@ -198,7 +190,6 @@ class SumShared : public poplar::MultiVertex {
                       [&](unsigned j, auto numbers, auto sum) { numbers.store(to + j, sum); });
       }
     }
-    return true;
   }
   unsigned count(unsigned tile, unsigned of) const { return shared[(tile * kShares + of) * (1 + kSharedInputs)]; }
   Marks marks(unsigned tile, unsigned slot) const {
@@ -207,15 +198,14 @@ class SumShared : public poplar::MultiVertex {
 };
 
 // Adds them up over the groups, at the tile that laid them aside; the next ones are not there yet.
-class AddShared : public poplar::MultiVertex {
- public:
+struct AddShared : poplar::MultiVertex {
   In<unsigned> shared;     // [workers, 1 + kSharedInputs]
   In<float> sums;          // [groups, workers, kSharedInputs, neurons]
   InOut<float> g_weights;  // [inputs, neurons]
   poplar::Output<unsigned> any;
   unsigned groups, neurons;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     if (worker == 0) *any = 0;
     const unsigned* const own = &shared[worker * (1 + kSharedInputs)];
     for (unsigned k = 0; k < own[0]; ++k) {
@@ -227,7 +217,6 @@ class AddShared : public poplar::MultiVertex {
         numbers.store(to + j, sum);
       });
     }
-    return true;
   }
 };
 

@@ -19,15 +19,14 @@ inline auto valuesOf([[maybe_unused]] const V& vertex, [[maybe_unused]] unsigned
 // current[row] = sum of the rows of weights that the spikes of its list name, times their values. The lists were made
 // by codelets of the same pass, from events too.
 template <class W, bool valued>
-class RowsCurrent : public poplar::MultiVertex {
- public:
+struct RowsCurrent : poplar::MultiVertex {
   In<unsigned short> lists;      // [rows, stride], records of the layer below (lists.hpp)
   If<valued, In<float>> values;  // [rows, capacity], 0: adds nothing whatever the weights
   In<W> weights;                 // [num_inputs + 1, neurons], last row zeros
   Out<float> current;            // [rows, neurons], without the bias
   unsigned rows, stride, capacity, neurons;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const MadeRows<const W> matrix = {&weights[0], neurons};
     const unsigned short* record = &lists[worker * stride];
     float* sums = &current[worker * neurons];
@@ -37,42 +36,38 @@ class RowsCurrent : public poplar::MultiVertex {
       record += numWorkers() * stride;
       sums += numWorkers() * neurons;
     }
-    return true;
   }
 };
 
 // dots[row, k] = <weights[id], g_current[row]> of each listed id.
 template <class W>
-class RowsDots : public poplar::MultiVertex {
- public:
+struct RowsDots : poplar::MultiVertex {
   In<unsigned short> lists;  // [rows, stride], records of the layer below
   In<W> weights;             // [num_inputs + 1, neurons], last row zeros
   In<float> g_current;       // [rows, neurons]
   Out<float> dots;           // [rows, capacity]
   unsigned rows, stride, capacity, num_inputs, neurons;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const ListedRows<const W> matrix = {&weights[0], num_inputs, neurons};
     for (unsigned row = worker; row < rows; row += numWorkers()) {
       const List<unsigned short> list = {&lists[row * stride], capacity};
       dotListedRows(matrix, list.ids(), list.listed(), &g_current[row * neurons],
                     [&](unsigned k, float dot) { dots[row * capacity + k] = dot; });
     }
-    return true;
   }
 };
 
 // dense[row, id] = sum of the values of the spikes of a list that name `id`, 0 of others. Workers share the inputs of
 // each row; lists ascend.
 template <bool valued>
-class RowsDense : public poplar::MultiVertex {
- public:
+struct RowsDense : poplar::MultiVertex {
   In<unsigned short> lists;      // [rows, stride], records of the layer below
   If<valued, In<float>> values;  // [rows, capacity]
   Out<float> dense;              // [rows, num_inputs]
   unsigned rows, stride, capacity, num_inputs;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const Range own = neuronsOfWorker(num_inputs, worker);
     for (unsigned row = 0; row < rows; ++row) {
       float* const to = &dense[row * num_inputs];
@@ -85,22 +80,20 @@ class RowsDense : public poplar::MultiVertex {
         to[id] += values_of_row[k];
       }
     }
-    return true;
   }
 };
 
 // g_weights[id] += sum over rows of value * g_current[row], for the spikes of each list, which ascend. Workers share
 // the rows of the gradient.
 template <bool valued>
-class RowsGradient : public poplar::MultiVertex {
- public:
+struct RowsGradient : poplar::MultiVertex {
   In<unsigned short> lists;                              // [rows, stride], records, ids of spikes ascending
   If<valued, In<float>> values;                          // [rows, capacity]
   In<float> g_current;                                   // [rows, neurons]
   InOut<float> g_weights;                                // [num_inputs + 1, neurons], the last row is scratch
   unsigned rows, stride, capacity, num_inputs, neurons;  // neurons: even
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     for (unsigned row = 0; row < rows; ++row) {
       const List<unsigned short> list = {&lists[row * stride], capacity};
       const Range own = list.spikesOfWorker(worker);
@@ -108,7 +101,6 @@ class RowsGradient : public poplar::MultiVertex {
       addToListedRows(ListedRows<float>{&g_weights[0], num_inputs, neurons}, list.ids(), own,
                       valuesOf<valued>(*this, row), &g_current[row * neurons]);
     }
-    return true;
   }
 };
 

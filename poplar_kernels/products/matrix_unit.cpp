@@ -78,12 +78,11 @@ class MatrixProduct : public poplar::MultiVertex {
   unsigned transposed;  // elements of operands that lack the unit's layout, depth innermost
   bool accumulate;      // accumulates
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const Range own = workOf(rows, worker, columns % kPerWord<Result> == 0 ? 1 : kPerWord<Result>);
     for (unsigned first = 0; first < columns && own.first < own.last; first += kAtOnce) {
       for (unsigned k = 0; k < depth || k == 0; k += kStep) addPart(own, first, k);
     }
-    return true;
   }
 
   // What streams through the unit, and what it holds.
@@ -121,13 +120,12 @@ class MatrixProduct : public poplar::MultiVertex {
 
 // out[i] = the sum of in[k, i]
 template <class T, class Result>
-class SumPartials : public poplar::MultiVertex {
- public:
+struct SumPartials : poplar::MultiVertex {
   In<T> in;         // [parts, count]
   Out<Result> out;  // [count]
   unsigned parts, count;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const Range own = workOf(count, worker, kFour);
     for (unsigned first = own.first; first < own.last; first += kAtOnce) {
       const unsigned width = smaller(kAtOnce, own.last - first);
@@ -137,7 +135,6 @@ class SumPartials : public poplar::MultiVertex {
       }
       for (unsigned i = 0; i < width; ++i) out[first + i] = static_cast<Result>(sums[i]);
     }
-    return true;
   }
 
   static constexpr unsigned kFour = 4;

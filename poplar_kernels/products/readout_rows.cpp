@@ -21,7 +21,7 @@ class ReadoutGradient : public poplar::MultiVertex {
   unsigned readable;       // only these have weights
   unsigned parts, columns;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     if (starts) clear(worker);
     for (unsigned row = worker; row < rows; row += numWorkers()) {
       float* const to = &g_spikes[row * neurons];
@@ -35,7 +35,6 @@ class ReadoutGradient : public poplar::MultiVertex {
                     [&](unsigned i) { to[first + i] = dot<false>(row, first + i, worker); });
       }
     }
-    return true;
   }
 
  private:

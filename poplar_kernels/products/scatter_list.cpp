@@ -21,7 +21,7 @@ class ScatterList : public poplar::MultiVertex {
   Out<float> row;                                         // [blocks, rows, columns]: id i lies in block i / columns
   unsigned rows, stride, capacity, columns, num_neurons;  // num_neurons: blocks * columns
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const unsigned block_size = rows * columns;
     const Range blocks = shareOf(num_neurons / columns, worker, block_size % 2 == 0 ? 1 : 2);
     fillRows(&row[blocks.first * block_size], 0.0f, blocks.count() * block_size, 2);  // from 64 bits on
@@ -32,7 +32,6 @@ class ScatterList : public poplar::MultiVertex {
       place(b, from.ids(), Range{0, spikes}, own);
       place(b, from.ids(), Range{spikes, from.listed()}, own);
     }
-    return true;
   }
 
  private:
@@ -57,7 +56,7 @@ class MaskLists : public poplar::MultiVertex {
   unsigned rows, stride, capacity, columns, blocks;
   unsigned num_neurons;  // at most blocks * columns
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const Range own = quickShareOf(blocks, worker), neurons = neuronsOf(own);
     const unsigned of_block = markWords(columns) * rows;
     unsigned i = own.first * of_block;
@@ -71,7 +70,6 @@ class MaskLists : public poplar::MultiVertex {
       mark(b, from.ids(), spikes, neurons, kFirstMark | (kFirstMark >> kNeuronsOfMark));
       mark(b, from.ids() + spikes, from.listed() - spikes, neurons, (kFirstMark >> kNeuronsOfMark));
     }
-    return true;
   }
 
   Range neuronsOf(Range of_blocks) const {

@@ -6,58 +6,53 @@
 namespace snnjax {
 
 template <class W, class Id>
-class SpikeMatmul : public poplar::MultiVertex {
- public:
+struct SpikeMatmul : poplar::MultiVertex {
   In<Id> ids;     // [rows, capacity], out of range: contributes nothing
   In<W> values;   // [rows, capacity], 0: adds nothing whatever the weights
   In<W> weights;  // [num_inputs + 1, outputs], last row zeros
   Out<W> out;     // [rows, outputs]
   unsigned rows, capacity, num_inputs, outputs;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const ListedRows<const W> matrix = {&weights[0], num_inputs, outputs};
     for (const unsigned b : shareOf(rows, worker, rowsPerUnit<W>(outputs))) {
       W* const sums = &out[b * outputs];
       sumListedRows(matrix, &ids[b * capacity], capacity, Values<W>{&values[b * capacity]},
                     [&](unsigned j, auto numbers, auto sum) { numbers.store(sums + j, sum); });
     }
-    return true;
   }
 };
 
 // d_values[b, k] = <weights[ids[b, k]], g[b]>: over the tile's columns, so a partial sum where columns are spread.
 template <class W, class Id>
-class SpikeMatmulValuesGradient : public poplar::MultiVertex {
- public:
+struct SpikeMatmulValuesGradient : poplar::MultiVertex {
   In<Id> ids;           // [rows, capacity]
   In<W> weights;        // [num_inputs + 1, outputs], last row zeros
   In<W> g;              // [rows, outputs]
   Out<float> d_values;  // [rows, capacity]
   unsigned rows, capacity, num_inputs, outputs;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const ListedRows<const W> matrix = {&weights[0], num_inputs, outputs};
     for (const unsigned b : shareOf(rows, worker)) {
       float* const dots = &d_values[b * capacity];
       dotListedRows(matrix, &ids[b * capacity], capacity, &g[b * outputs],
                     [&](unsigned k, float dot) { dots[k] = dot; });
     }
-    return true;
   }
 };
 
 // d_weights[ids[b, k]] += values[b, k] * g[b], for ids in any order: each worker goes through all lists and takes the
 // ids of its share of the rows. Sums are floats; a cast at the end rounds to half.
 template <class W, class Id>
-class SpikeMatmulWeightsGradient : public poplar::MultiVertex {
- public:
+struct SpikeMatmulWeightsGradient : poplar::MultiVertex {
   In<Id> ids;              // [rows, capacity]
   In<W> values;            // [rows, capacity]
   In<W> g;                 // [rows, outputs]
   InOut<float> d_weights;  // [num_inputs + 1, outputs], the last row is not touched
   unsigned rows, capacity, num_inputs, outputs;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const ListedRows<float> matrix = {&d_weights[0], num_inputs, outputs};
     const Range own = shareOf(num_inputs, worker);
     for (unsigned b = 0; b < rows; ++b) {
@@ -68,7 +63,6 @@ class SpikeMatmulWeightsGradient : public poplar::MultiVertex {
         addToListedRows(matrix, list, Range{k, k + 1}, of_row, &g[b * outputs]);
       }
     }
-    return true;
   }
 };
 

@@ -15,8 +15,7 @@ bool goesBefore(T a, T b) {
 // best[i, j] is the first of the best of in[i, :, j], and number[i, j] its position: first_number + r for row r, or
 // numbers[i, r, j] if `has_numbers`.
 template <class Op, class T>
-class ArgReduce : public poplar::MultiVertex {
- public:
+struct ArgReduce : poplar::MultiVertex {
   In<T> in;                     // [outer, rows, inner]
   In<int> numbers;              // the same, or [1]
   Out<T> best;                  // [outer, inner]
@@ -25,7 +24,8 @@ class ArgReduce : public poplar::MultiVertex {
   int first_number;
   bool has_numbers;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
+    using A = Accumulator<T>;
     for (const unsigned i : shareOf(outer * inner, worker, kPerWord<T>)) {
       const unsigned first = i / inner * rows * inner + i % inner;
       unsigned found = 0;
@@ -39,11 +39,7 @@ class ArgReduce : public poplar::MultiVertex {
       best[i] = in[first + found * inner];
       number[i] = has_numbers ? numbers[first + found * inner] : first_number + static_cast<int>(found);
     }
-    return true;
   }
-
- private:
-  using A = Accumulator<T>;
 };
 
 template <class Op, class T>

@@ -7,15 +7,14 @@ namespace snnjax {
 
 // out[r, i] = Op of before[r] and in[r, 0 .. i], or in[r, i .. length - 1] if `reverse`. Workers share the rows.
 template <class Op, class T>
-class Cumulative : public poplar::MultiVertex {
- public:
+struct Cumulative : poplar::MultiVertex {
   In<T> in;                   // [rows, length]
   In<Accumulator<T>> before;  // [rows], or [1] if not `continues`
   Out<T> out;                 // [rows, length]
   unsigned rows, length;
   bool continues, reverse;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     for (const unsigned row : shareOf(rows, worker, rowsPerUnit<T>(length))) {
       Accumulator<T> result = continues ? before[row] : Op::template kNeutral<Accumulator<T>>;
       for (unsigned k = 0; k < length; ++k) {
@@ -24,7 +23,6 @@ class Cumulative : public poplar::MultiVertex {
         out[i] = static_cast<T>(result);
       }
     }
-    return true;
   }
 };
 

@@ -18,12 +18,12 @@ class Reduce : public poplar::MultiVertex {
   Out<Result> out;  // [outer, inner]
   unsigned outer, rows, inner;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const Range share = shareOf(outer * inner, worker, larger(2, kPerWord<Result>));
-    if (share.first == share.last) return true;
+    if (share.first == share.last) return;
     if (inner == 1) {
       for (const unsigned i : share) out[i] = static_cast<Result>(ofRow(&in[i * rows]));
-      return true;
+      return;
     }
     unsigned column = share.first % inner, first = share.first / inner * rows * inner;
     for (unsigned i = share.first; i < share.last;) {
@@ -35,7 +35,6 @@ class Reduce : public poplar::MultiVertex {
         first += rows * inner;
       }
     }
-    return true;
   }
 
  private:
