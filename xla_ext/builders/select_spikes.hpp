@@ -32,9 +32,7 @@ class SelectionSets {
 };
 
 struct SelectSpikesOptions {
-  unsigned rows = 0;
-  unsigned neurons = 0;
-  unsigned capacity = 0;
+  unsigned rows = 0, neurons = 0, capacity = 0;
   bool half_membranes = false;
   bool long_ids = false;  // int, beyond 65,535 neurons; else unsigned short
   Surrogate surrogate = Surrogate::Superspike;

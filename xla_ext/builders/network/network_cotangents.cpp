@@ -1,7 +1,6 @@
 #include "builders/network/rows.hpp"
 
 namespace snnjax::builders {
-
 namespace {
 
 // [blocks, num_blocks, batch * block_steps * columns], where the neurons are; past the last step it is 0.

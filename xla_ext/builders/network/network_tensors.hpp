@@ -2,6 +2,8 @@
 // are at their homes. Layouts are those of the codelets.
 #pragma once
 
+#include <functional>
+
 #include "builders/vertices.hpp"
 
 namespace snnjax::builders {
@@ -85,6 +87,9 @@ Tensor addStates(Graph& graph, const NetworkPlan& plan, std::size_t layer, std::
 // [blocks, elements] on the tiles of one group.
 Tensor addGroup(Graph& graph, const Type& type, const LayerPlan& layer, std::size_t group, std::size_t elements,
                 const std::string& name);
+// The same of each group, with so many elements for its samples.
+std::vector<Tensor> addGroups(Graph& graph, const Type& type, const LayerPlan& layer, const std::string& name,
+                              const std::function<std::size_t(unsigned)>& elements);
 
 // Row `row` of states [tiles, rows * batch * columns] of a layer, if there are any: [tiles, batch * columns].
 Tensor rowOf(const NetworkPlan& plan, std::size_t layer, const Tensor& states, unsigned row);

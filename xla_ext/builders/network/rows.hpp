@@ -2,8 +2,6 @@
 // a block: [batch, block_steps].
 #pragma once
 
-#include <functional>
-
 #include "builders/network/lif_network.hpp"
 
 namespace snnjax::builders {

@@ -11,13 +11,12 @@ using builders::ListPlan;
 
 class Results {
  public:
-  Results(Lowering& lowering, const ForwardCall& call, const NetworkOperands& operands, const NetworkOnTiles& network)
+  Results(Lowering& lowering, const ForwardCall& call, const NetworkOnTiles& network)
       : lowering_(lowering),
         results_(call.to.results),
-        operands_(operands),
         network_(network),
         plan_(network.plan),
-        num_lif_(operands.options.size()) {}
+        num_lif_(call.layers.size()) {}
 
   void run() {
     const std::size_t last = plan_.layers.size() - 1;
@@ -127,7 +126,6 @@ class Results {
 
   Lowering& lowering_;
   const lif_network::Results<Value>& results_;
-  const NetworkOperands& operands_;
   const NetworkOnTiles& network_;
   const builders::NetworkPlan& plan_;
   std::size_t num_lif_;
@@ -162,7 +160,7 @@ void lifNetwork(Lowering& lowering, const Instruction& instruction) {
       std::ranges::any_of(call.to.results.counts, [&](const Value& counts) { return lowering.isRead(counts.value()); });
   const NetworkOnTiles network = bringNetwork(lowering, operands, options);
   lowering.program().add(builders::addForward(lowering.graph(), network.plan, network.tensors));
-  Results(lowering, call, operands, network).run();
+  Results(lowering, call, network).run();
   giveRecord(lowering, call, network);
 }
 
