@@ -31,7 +31,8 @@ constexpr unsigned kCastUnit = larger(kPerWord<To>, 4);
 
 // out = To(in)
 template <class From, class To>
-struct Cast : poplar::MultiVertex {
+class Cast : public poplar::MultiVertex {
+ public:
   In<From> in;  // [count]
   Out<To> out;  // [count]
   unsigned count;

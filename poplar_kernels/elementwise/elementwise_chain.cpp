@@ -198,7 +198,8 @@ inline void runBlocks(const auto& vertex, unsigned worker, unsigned unit, auto&&
 constexpr unsigned kWordUnit = 2, kNarrowUnit = 8;
 
 // For rows of 32-bit elements.
-struct ElementwiseChain : poplar::MultiVertex {
+class ElementwiseChain : public poplar::MultiVertex {
+ public:
   In<unsigned> program;   // [words]
   InRows<unsigned> in;    // [inputs][count], or [1] where the program says so
   OutRows<unsigned> out;  // [outputs][count]; some are inputs too, and overwritten
@@ -213,7 +214,8 @@ struct ElementwiseChain : poplar::MultiVertex {
 };
 
 // For rows of 32, 16 and 8 bits.
-struct MixedElementwiseChain : poplar::MultiVertex {
+class MixedElementwiseChain : public poplar::MultiVertex {
+ public:
   In<unsigned> program;                // [words]
   InRows<unsigned> in;                 // [inputs of the width][count], or [1]
   InRows<unsigned short> in_halves;    // alike

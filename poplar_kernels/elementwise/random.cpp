@@ -33,7 +33,8 @@ T uniformOf(std::uint32_t bits, T low, T high) {
 }
 
 // out0, out1 = threefry2x32(key0, key1, in0, in1), element by element: the primitive of JAX.
-struct Threefry : poplar::MultiVertex {
+class Threefry : public poplar::MultiVertex {
+ public:
   In<unsigned> key0, key1;   // [count], or [1] if single_key
   In<unsigned> in0, in1;     // [count]
   Out<unsigned> out0, out1;  // [count]
@@ -52,7 +53,8 @@ struct Threefry : poplar::MultiVertex {
 
 // out ~ U[low, high): elements [first, first + count) of an array, of which this tile holds these.
 template <class T>
-struct RandomUniform : poplar::MultiVertex {
+class RandomUniform : public poplar::MultiVertex {
+ public:
   In<unsigned> key;  // [2]
   Out<T> out;        // [count]
   unsigned count;

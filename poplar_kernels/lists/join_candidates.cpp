@@ -186,7 +186,8 @@ class JoinCandidates : public poplar::MultiVertex {
 };
 
 // What all lists of a sample dropped.
-struct SumDropped : poplar::Vertex {
+class SumDropped : public poplar::Vertex {
+ public:
   In<unsigned> dropped;  // [count]
   poplar::Output<unsigned> sum;
   unsigned count;

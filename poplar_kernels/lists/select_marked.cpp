@@ -51,7 +51,8 @@ class PackMarks : public poplar::MultiVertex {
 };
 
 // The candidates of rows at their home, from what tiles offer. Each worker lists its share of the neurons.
-struct SelectMarked : poplar::MultiVertex {
+class SelectMarked : public poplar::MultiVertex {
+ public:
   In<float> offered;          // [blocks, rows, stride], of PackMarks
   Out<unsigned short> lists;  // [rows, workers, listStride(slots)], of Part; the slots are those of a share
   Out<float> membranes;       // [rows, workers, slots], of Part

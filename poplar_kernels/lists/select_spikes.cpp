@@ -9,7 +9,8 @@ namespace snnjax {
 // Candidates of rows: neurons above the least of both thresholds; those above the threshold are spikes. Each worker
 // lists its share of the neurons.
 template <class Id>
-struct SelectCandidates : poplar::MultiVertex {
+class SelectCandidates : public poplar::MultiVertex {
+ public:
   In<float> v;           // [rows, neurons], membranes; a NaN is never listed
   In<float> threshold;   // [neurons]
   In<float> least;       // [neurons], the smaller of both thresholds
@@ -49,7 +50,8 @@ struct SelectCandidates : poplar::MultiVertex {
 
 // The values of lists: 1 for spikes, 0 for the rest.
 template <class W, class Id>
-struct ListValues : poplar::MultiVertex {
+class ListValues : public poplar::MultiVertex {
+ public:
   In<Id> lists;   // [rows, stride], records
   Out<W> values;  // [rows, capacity]
   unsigned rows, stride, capacity;
@@ -64,7 +66,8 @@ struct ListValues : poplar::MultiVertex {
 
 // g_v[id] = surrogate(v - threshold) * g_values at the listed ids, 0 elsewhere.
 template <class T, class Id>
-struct SelectSpikesBackward : poplar::MultiVertex {
+class SelectSpikesBackward : public poplar::MultiVertex {
+ public:
   In<T> v;              // [rows, neurons]
   In<float> threshold;  // [neurons]
   In<Id> ids;           // [rows, capacity]

@@ -132,7 +132,8 @@ class SortEvents : public poplar::MultiVertex {
 };
 
 // out[slots[k]] = g[k] for what a record lists, and 0 in the other slots.
-struct UnsortEvents : poplar::MultiVertex {
+class UnsortEvents : public poplar::MultiVertex {
+ public:
   In<unsigned short> lists;  // [rows, stride], and
   In<unsigned> slots;        // [rows, capacity], from SortEvents; those out of range name nothing
   In<float> g;               // [rows, capacity], in the order of the record

@@ -8,7 +8,8 @@ namespace snnjax {
 
 // out = value
 template <class T>
-struct Fill : poplar::MultiVertex {
+class Fill : public poplar::MultiVertex {
+ public:
   Out<T> out;  // [count]
   unsigned count;
   T value;
@@ -28,7 +29,8 @@ struct Fill : poplar::MultiVertex {
 
 // out[column, row] = in[row, column]
 template <class T>
-struct Transpose : poplar::MultiVertex {
+class Transpose : public poplar::MultiVertex {
+ public:
   In<T> in;    // [rows, columns]
   Out<T> out;  // [columns, rows]
   unsigned rows, columns;

@@ -16,7 +16,8 @@ void takeRow(const Table& table, unsigned row, unsigned rows, T* to, unsigned wi
 // out[k] = table[ids[k] - first_row], zeros where there is no such row: each tile that holds part of a table looks up
 // its own rows, and their sum is the result. Workers share the ids.
 template <class T>
-struct Gather : poplar::MultiVertex {
+class Gather : public poplar::MultiVertex {
+ public:
   In<T> table;       // [rows, width]
   In<unsigned> ids;  // [count]
   Out<T> out;        // [count, width]
@@ -64,7 +65,8 @@ class GatherAt : public poplar::MultiVertex {
 // out[k] = table[(offset + k) mod rows]: Poplar's dynamicSlice in one dimension, which wraps around. Workers share the
 // rows of `out`.
 template <class T>
-struct DynamicSlice : poplar::MultiVertex {
+class DynamicSlice : public poplar::MultiVertex {
+ public:
   In<T> table;                     // [rows, width]
   poplar::Input<unsigned> offset;  // taken modulo rows
   Out<T> out;                      // [count, width]

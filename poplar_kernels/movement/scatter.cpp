@@ -11,7 +11,8 @@ namespace snnjax {
 
 // table[ids[k] - first_row] = values[k] where there is such a row.
 template <class T>
-struct ScatterRows : poplar::MultiVertex {
+class ScatterRows : public poplar::MultiVertex {
+ public:
   InOut<T> table;    // [rows, width]
   In<unsigned> ids;  // [count]
   In<T> values;      // [count, width]
@@ -36,7 +37,8 @@ SNNJAX_INSTANCES_OF_WIDTHS(ScatterRows)
 
 // table[numbers[k] - first_row] = Op(table[...], values[k]) where there is such a row.
 template <class Op, class T>
-struct ScatterWith : poplar::MultiVertex {
+class ScatterWith : public poplar::MultiVertex {
+ public:
   InOut<T> table;        // [rows, width]
   In<unsigned> numbers;  // [count]
   In<T> values;          // [count, width]

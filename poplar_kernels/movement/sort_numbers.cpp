@@ -95,7 +95,8 @@ class SortNumbers : public poplar::MultiVertex {
 
 // out[r, i] = in[numbers[r, i]] for the first `count` of each row.
 template <class T>
-struct TakeNumbers : poplar::MultiVertex {
+class TakeNumbers : public poplar::MultiVertex {
+ public:
   In<T> in;              // [rows, length]
   In<unsigned> numbers;  // [rows, length], each below rows * length
   Out<T> out;            // [rows, count]

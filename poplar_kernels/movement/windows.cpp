@@ -14,7 +14,8 @@ inline unsigned firstRow(unsigned start, bool is_signed, unsigned rows, unsigned
 
 // out[k] = table[first + k]. Workers share the rows of `out`.
 template <class T>
-struct SliceWindow : poplar::MultiVertex {
+class SliceWindow : public poplar::MultiVertex {
+ public:
   In<T> table;                    // [rows, width]
   poplar::Input<unsigned> start;  // or the bits of an int
   Out<T> out;                     // [count, width], count at most rows
@@ -30,7 +31,8 @@ struct SliceWindow : poplar::MultiVertex {
 
 // table[first + k] = values[k]. Workers share the values, in units such that no two write to the same word.
 template <class T>
-struct UpdateWindow : poplar::MultiVertex {
+class UpdateWindow : public poplar::MultiVertex {
+ public:
   InOut<T> table;                 // [rows, width]
   poplar::Input<unsigned> start;  // or the bits of an int
   In<T> values;                   // [count, width], count at most rows

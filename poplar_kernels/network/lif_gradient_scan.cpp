@@ -112,7 +112,8 @@ class LifGradientScan : public poplar::MultiVertex {
 
 // The leaky readout: g_v = g_output + decay * g_v of the step after.
 template <bool learns>
-struct LeakyGradientScan : poplar::MultiVertex {
+class LeakyGradientScan : public poplar::MultiVertex {
+ public:
   In<float> g_output;     // [batch, num_steps, neurons], gradient of the readout's membranes
   In<float> decay, gain;  // [neurons]
   In<unsigned> lengths;   // [batch], steps of each sequence

@@ -19,7 +19,8 @@ struct LastRecord {
 };
 
 // Dense rows of the listed spikes of each sequence's last step.
-struct LastSpikes : poplar::MultiVertex {
+class LastSpikes : public poplar::MultiVertex {
+ public:
   In<unsigned short> list;  // [num_steps, rows, stride], records
   In<unsigned> lengths;     // [rows], steps of each sequence
   // [rows, num_neurons]; on entry the spikes before the first step, which stay those of a sequence without steps
@@ -42,7 +43,8 @@ struct LastSpikes : poplar::MultiVertex {
 };
 
 // Where the gradient of the last spikes goes: to the neurons that the last step lists.
-struct LastSpikesGradient : poplar::MultiVertex {
+class LastSpikesGradient : public poplar::MultiVertex {
+ public:
   In<unsigned short> list;  // [num_steps, rows, stride], records
   In<unsigned> lengths;     // [rows], steps of each sequence
   // [rows, num_neurons], of the last spikes; what is left are those before the first step of sequences without steps
@@ -68,7 +70,8 @@ struct LastSpikesGradient : poplar::MultiVertex {
 
 // From the gradient of the last spikes to those of the last states and of the threshold.
 template <bool has_second>
-struct LifLastGradient : poplar::MultiVertex {
+class LifLastGradient : public poplar::MultiVertex {
+ public:
   In<float> g_spikes;        // [batch, neurons], of the last step's listed spikes
   In<float> threshold;       // [neurons]
   In<float> membranes;       // [batch, neurons], after the last step
@@ -107,7 +110,8 @@ struct LifLastGradient : poplar::MultiVertex {
 // The gradients of the first states, after the step t = 0: what came through the reset of that step, and what came
 // directly where there was no step. Runs once, after the loop over time.
 template <bool has_second>
-struct LifFirstGradient : poplar::MultiVertex {
+class LifFirstGradient : public poplar::MultiVertex {
+ public:
   In<float> g_v;             // [batch, neurons], gradient of the membrane after its reset, of the first step
   In<float> g_last;          // [batch, neurons], gradient of the last membrane, the part not yet added
   In<float> threshold;       // [neurons]

@@ -82,7 +82,8 @@ class LifRecurrentStep : public poplar::MultiVertex {
 
 // The spikes of neighbouring blocks of a layer in one sample, listed by workers: each has its share of the neurons. A
 // list is a count, then where the rows of its neurons begin (kNoRow): the ids and one times the columns of a block.
-struct ListSpikes : poplar::MultiVertex {
+class ListSpikes : public poplar::MultiVertex {
+ public:
   In<float> sent;        // [pairs of neurons of the blocks, 2], of LifRecurrentStep
   Out<unsigned> rows;    // [workers, 1 + slots]
   Out<float> membranes;  // [workers, slots]
@@ -125,7 +126,8 @@ struct ListSpikes : poplar::MultiVertex {
 };
 
 // Joins the lists of workers; of more spikes than slots those that the fair rule prefers, at the slots of their ranks.
-struct JoinSpikes : poplar::MultiVertex {
+class JoinSpikes : public poplar::MultiVertex {
+ public:
   In<unsigned> rows;          // [workers, 1 + slots], of ListSpikes
   In<float> membranes;        // [workers, slots]
   Out<unsigned> joined_rows;  // [1 + capacity]
@@ -149,7 +151,8 @@ struct JoinSpikes : poplar::MultiVertex {
 
 // Of the spikes of a part those that are among the first `limit` of all parts, by the fair rule. What is kept comes
 // first, and kNoRow ends it.
-struct RankSpikes : poplar::MultiVertex {
+class RankSpikes : public poplar::MultiVertex {
+ public:
   In<unsigned> rows;    // [parts, 1 + slots], of JoinSpikes
   In<float> membranes;  // [parts, slots]
   Out<unsigned> list;   // [1 + slots]

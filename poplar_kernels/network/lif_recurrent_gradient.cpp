@@ -148,7 +148,8 @@ class LifRecurrentGradient : public poplar::MultiVertex {
 // dots[b, k] = <weights[id], g_current[b]> of each listed id: what the currents of a step mean to the spikes of the
 // step before. Workers share the entries of each list.
 template <class W>
-struct StepDots : poplar::MultiVertex {
+class StepDots : public poplar::MultiVertex {
+ public:
   In<unsigned short> lists;  // [batch, num_steps, stride], records: that of a row lists the spikes of the step before
   In<W> weights;             // [num_inputs + 1, neurons], last row zeros
   In<float> g_current;       // [batch, num_steps, neurons]

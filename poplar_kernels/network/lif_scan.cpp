@@ -56,7 +56,8 @@ class LifScan : public poplar::MultiVertex {
 };
 
 // The leaky readout.
-struct LeakyScan : poplar::MultiVertex {
+class LeakyScan : public poplar::MultiVertex {
+ public:
   In<float> current;            // [batch, num_steps, neurons], without the bias
   In<float> bias, decay, gain;  // [neurons]
   In<unsigned> lengths;         // [batch], steps of each sequence

@@ -7,7 +7,8 @@ namespace snnjax {
 
 // row = history[block - back]; zeros where there is no such block
 template <class T>
-struct LoadBlock : poplar::MultiVertex {
+class LoadBlock : public poplar::MultiVertex {
+ public:
   In<T> history;  // [num_blocks, width]
   Out<T> row;     // [width]
   poplar::Input<unsigned> block;
@@ -26,7 +27,8 @@ struct LoadBlock : poplar::MultiVertex {
 
 // history[block] = row
 template <class T>
-struct StoreBlock : poplar::MultiVertex {
+class StoreBlock : public poplar::MultiVertex {
+ public:
   In<T> row;         // [width]; of 16-bit elements even, so that blocks begin at whole words
   InOut<T> history;  // [num_blocks, width]
   poplar::Input<unsigned> block;
@@ -40,7 +42,8 @@ struct StoreBlock : poplar::MultiVertex {
 };
 
 // The counter of a loop, one on each tile.
-struct Advance : poplar::Vertex {
+class Advance : public poplar::Vertex {
+ public:
   poplar::InOut<unsigned> counter;
   unsigned by;  // may wrap around: counts down
 

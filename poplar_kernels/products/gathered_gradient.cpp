@@ -57,7 +57,8 @@ class MaskSpikes : public poplar::MultiVertex {
 
 // Whether any word is not 0.
 template <class T>
-struct AnyWord : poplar::Vertex {
+class AnyWord : public poplar::Vertex {
+ public:
   In<unsigned> in;  // [count]
   poplar::Output<T> any;
   unsigned count;
@@ -70,7 +71,8 @@ struct AnyWord : poplar::Vertex {
 };
 
 // Of 32 inputs, their bits for up to 32 rows. Workers share inputs.
-struct TurnMasks : poplar::MultiVertex {
+class TurnMasks : public poplar::MultiVertex {
+ public:
   In<unsigned> masks;    // [rows]
   Out<unsigned> turned;  // [32]
   unsigned rows;
@@ -173,7 +175,8 @@ class GatherGradient : public poplar::MultiVertex {
 };
 
 // Of the inputs that the tiles of a block lay aside, the sums over the rows of one group. Workers share inputs.
-struct SumShared : poplar::MultiVertex {
+class SumShared : public poplar::MultiVertex {
+ public:
   In<unsigned> shared;       // [tiles, workers, 1 + kSharedInputs], of GatherGradient, and the words with these rows of
   In<unsigned> shared_bits;  // [tiles, words, workers, kSharedInputs]
   In<float> g_current;       // [rows, neurons]
@@ -198,7 +201,8 @@ struct SumShared : poplar::MultiVertex {
 };
 
 // Adds them up over the groups, at the tile that laid them aside; the next ones are not there yet.
-struct AddShared : poplar::MultiVertex {
+class AddShared : public poplar::MultiVertex {
+ public:
   In<unsigned> shared;     // [workers, 1 + kSharedInputs]
   In<float> sums;          // [groups, workers, kSharedInputs, neurons]
   InOut<float> g_weights;  // [inputs, neurons]

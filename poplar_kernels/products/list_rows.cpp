@@ -19,7 +19,8 @@ inline auto valuesOf([[maybe_unused]] const V& vertex, [[maybe_unused]] unsigned
 // current[row] = sum of the rows of weights that the spikes of its list name, times their values. The lists were made
 // by codelets of the same pass, from events too.
 template <class W, bool valued>
-struct RowsCurrent : poplar::MultiVertex {
+class RowsCurrent : public poplar::MultiVertex {
+ public:
   In<unsigned short> lists;      // [rows, stride], records of the layer below (lists.hpp)
   If<valued, In<float>> values;  // [rows, capacity], 0: adds nothing whatever the weights
   In<W> weights;                 // [num_inputs + 1, neurons], last row zeros
@@ -41,7 +42,8 @@ struct RowsCurrent : poplar::MultiVertex {
 
 // dots[row, k] = <weights[id], g_current[row]> of each listed id.
 template <class W>
-struct RowsDots : poplar::MultiVertex {
+class RowsDots : public poplar::MultiVertex {
+ public:
   In<unsigned short> lists;  // [rows, stride], records of the layer below
   In<W> weights;             // [num_inputs + 1, neurons], last row zeros
   In<float> g_current;       // [rows, neurons]
@@ -61,7 +63,8 @@ struct RowsDots : poplar::MultiVertex {
 // dense[row, id] = sum of the values of the spikes of a list that name `id`, 0 of others. Workers share the inputs of
 // each row; lists ascend.
 template <bool valued>
-struct RowsDense : poplar::MultiVertex {
+class RowsDense : public poplar::MultiVertex {
+ public:
   In<unsigned short> lists;      // [rows, stride], records of the layer below
   If<valued, In<float>> values;  // [rows, capacity]
   Out<float> dense;              // [rows, num_inputs]
@@ -86,7 +89,8 @@ struct RowsDense : poplar::MultiVertex {
 // g_weights[id] += sum over rows of value * g_current[row], for the spikes of each list, which ascend. Workers share
 // the rows of the gradient.
 template <bool valued>
-struct RowsGradient : poplar::MultiVertex {
+class RowsGradient : public poplar::MultiVertex {
+ public:
   In<unsigned short> lists;                              // [rows, stride], records, ids of spikes ascending
   If<valued, In<float>> values;                          // [rows, capacity]
   In<float> g_current;                                   // [rows, neurons]

@@ -120,7 +120,8 @@ class MatrixProduct : public poplar::MultiVertex {
 
 // out[i] = the sum of in[k, i]
 template <class T, class Result>
-struct SumPartials : poplar::MultiVertex {
+class SumPartials : public poplar::MultiVertex {
+ public:
   In<T> in;         // [parts, count]
   Out<Result> out;  // [count]
   unsigned parts, count;

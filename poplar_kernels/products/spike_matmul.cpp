@@ -6,7 +6,8 @@
 namespace snnjax {
 
 template <class W, class Id>
-struct SpikeMatmul : poplar::MultiVertex {
+class SpikeMatmul : public poplar::MultiVertex {
+ public:
   In<Id> ids;     // [rows, capacity], out of range: contributes nothing
   In<W> values;   // [rows, capacity], 0: adds nothing whatever the weights
   In<W> weights;  // [num_inputs + 1, outputs], last row zeros
@@ -25,7 +26,8 @@ struct SpikeMatmul : poplar::MultiVertex {
 
 // d_values[b, k] = <weights[ids[b, k]], g[b]>: over the tile's columns, so a partial sum where columns are spread.
 template <class W, class Id>
-struct SpikeMatmulValuesGradient : poplar::MultiVertex {
+class SpikeMatmulValuesGradient : public poplar::MultiVertex {
+ public:
   In<Id> ids;           // [rows, capacity]
   In<W> weights;        // [num_inputs + 1, outputs], last row zeros
   In<W> g;              // [rows, outputs]
@@ -45,7 +47,8 @@ struct SpikeMatmulValuesGradient : poplar::MultiVertex {
 // d_weights[ids[b, k]] += values[b, k] * g[b], for ids in any order: each worker goes through all lists and takes the
 // ids of its share of the rows. Sums are floats; a cast at the end rounds to half.
 template <class W, class Id>
-struct SpikeMatmulWeightsGradient : poplar::MultiVertex {
+class SpikeMatmulWeightsGradient : public poplar::MultiVertex {
+ public:
   In<Id> ids;              // [rows, capacity]
   In<W> values;            // [rows, capacity]
   In<W> g;                 // [rows, outputs]

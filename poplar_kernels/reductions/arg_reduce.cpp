@@ -15,7 +15,8 @@ bool goesBefore(T a, T b) {
 // best[i, j] is the first of the best of in[i, :, j], and number[i, j] its position: first_number + r for row r, or
 // numbers[i, r, j] if `has_numbers`.
 template <class Op, class T>
-struct ArgReduce : poplar::MultiVertex {
+class ArgReduce : public poplar::MultiVertex {
+ public:
   In<T> in;                     // [outer, rows, inner]
   In<int> numbers;              // the same, or [1]
   Out<T> best;                  // [outer, inner]

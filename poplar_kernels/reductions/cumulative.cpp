@@ -7,7 +7,8 @@ namespace snnjax {
 
 // out[r, i] = Op of before[r] and in[r, 0 .. i], or in[r, i .. length - 1] if `reverse`. Workers share the rows.
 template <class Op, class T>
-struct Cumulative : poplar::MultiVertex {
+class Cumulative : public poplar::MultiVertex {
+ public:
   In<T> in;                   // [rows, length]
   In<Accumulator<T>> before;  // [rows], or [1] if not `continues`
   Out<T> out;                 // [rows, length]
