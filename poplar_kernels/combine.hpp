@@ -14,14 +14,10 @@ using Accumulator = std::conditional_t<std::is_same_v<T, half>, float, T>;
 template <class T>
 using Modular = std::conditional_t<std::is_same_v<T, int>, unsigned, T>;
 
-template <class T>
-constexpr T kLargest = std::is_same_v<T, float>      ? static_cast<T>(__builtin_inff())
-                       : std::is_same_v<T, unsigned> ? static_cast<T>(0xffffffffU)
-                                                     : static_cast<T>(0x7fffffff);
-template <class T>
-constexpr T kLowest = std::is_same_v<T, float>      ? static_cast<T>(-__builtin_inff())
-                      : std::is_same_v<T, unsigned> ? static_cast<T>(0)
-                                                    : static_cast<T>(-0x7fffffff - 1);
+template <class T, class Limits = std::numeric_limits<T>>
+constexpr T kLargest = Limits::has_infinity ? Limits::infinity() : Limits::max();
+template <class T, class Limits = std::numeric_limits<T>>
+constexpr T kLowest = Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
 
 // The operations: the neutral element of an accumulator A, and the one that follows from an accumulated value and one
 // more number x. Of a maximum or minimum a NaN wins; bits may be those of Booleans.

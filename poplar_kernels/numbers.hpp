@@ -69,15 +69,6 @@ struct Numbers<float> {
   static float fill(float x) { return x; }
 };
 
-// Halves that stay halves: each operation rounds.
-template <>
-struct Numbers<half> {
-  static constexpr unsigned kCount = 1;
-  static half load(const half* from) { return *from; }
-  static void store(half* to, half x) { *to = x; }
-  static half fill(half x) { return x; }
-};
-
 inline float absolute(float x) { return std::fabs(x); }
 inline float exponential(float x) { return std::exp(x); }
 inline float fires(float v, float threshold) { return v > threshold ? 1.0f : 0.0f; }
@@ -121,30 +112,6 @@ struct Numbers<float2> {
   static float2 fill(float x) { return float2{x, x}; }
 };
 
-template <>
-struct Numbers<half4> {
-  static constexpr unsigned kCount = 4;
-  static half4 load(const half* from) {
-    half4 x;
-    std::memcpy(&x, __builtin_assume_aligned(from, sizeof(x)), sizeof(x));
-    return x;
-  }
-  static void store(half* to, half4 x) { std::memcpy(__builtin_assume_aligned(to, sizeof(x)), &x, sizeof(x)); }
-  static half4 fill(half x) { return half4{x, x, x, x}; }
-};
-
-// As many T as a 64-bit register holds.
-template <class T>
-struct RegisterOf;
-template <>
-struct RegisterOf<float> {
-  using Type = float2;
-};
-template <>
-struct RegisterOf<half> {
-  using Type = half4;
-};
-
 // What a comparison of pairs yields: all bits of a lane set, or none.
 using Mask = decltype(float2{} > float2{});
 
@@ -174,21 +141,17 @@ inline float2 quotientOr(float2 a, float2 b, float2 otherwise) {
 inline bool isZero(float2 x) { return x[0] == 0.0f && x[1] == 0.0f; }
 inline float2 quotientOrZero(float2 a, float2 b) { return quotientOr(a, b, float2{0.0f, 0.0f}); }
 
+#endif
+
 // Calls body(first, N{}) for all of `count` numbers: two at a time if `count` is even, else one at a time.
 inline void forEachNumber(unsigned count, auto&& body) {
+#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
   if (count % 2 == 0) {
     for (unsigned i = 0; i < count; i += 2) body(i, Numbers<float2>{});
     return;
   }
-  for (unsigned i = 0; i < count; ++i) body(i, Numbers<float>{});
-}
-
-#else
-
-inline void forEachNumber(unsigned count, auto&& body) {
-  for (unsigned i = 0; i < count; ++i) body(i, Numbers<float>{});
-}
-
 #endif
+  for (unsigned i = 0; i < count; ++i) body(i, Numbers<float>{});
+}
 
 }  // namespace snnjax

@@ -1,4 +1,5 @@
-// What vertices are made of: short names of fields, and how the workers of a tile share the work of a MultiVertex.
+// What vertices are made of: short names of fields, how the workers of a tile share the work of a MultiVertex, and the
+// instances of a template.
 #pragma once
 
 #include <poplar/Vertex.hpp>
@@ -20,20 +21,31 @@ struct Nothing {};
 template <bool is_there, class Field>
 using If = std::conditional_t<is_there, Field, Nothing>;
 
-// Elements [first, last).
+// Elements [first, last), which a loop over a range takes one after the other; none where the last one is not behind
+// the first.
 struct Range {
   unsigned first, last;
 
   constexpr unsigned count() const { return last - first; }
+  constexpr bool contains(unsigned i) const { return i - first < count(); }  // below the first it wraps around: false
+
+  struct Iterator {
+    unsigned i;
+    constexpr unsigned operator*() const { return i; }
+    constexpr void operator++() { ++i; }
+    constexpr bool operator!=(Iterator end) const { return i < end.i; }
+  };
+  constexpr Iterator begin() const { return {first}; }
+  constexpr Iterator end() const { return {last}; }
 };
 
 constexpr unsigned smaller(unsigned a, unsigned b) { return a < b ? a : b; }
 constexpr unsigned larger(unsigned a, unsigned b) { return a > b ? a : b; }
 
 // The share of `worker` in `count` elements, in whole units. Shares are as even as units allow, in worker order.
-constexpr Range shareAmong(unsigned num_workers, unsigned count, unsigned worker, unsigned unit = 1) {
-  const unsigned units = (count + unit - 1) / unit;
-  const unsigned each = units / num_workers, more = units % num_workers;
+inline Range shareOf(unsigned count, unsigned worker, unsigned unit = 1) {
+  const unsigned units = (count + unit - 1) / unit, workers = poplar::MultiVertex::numWorkers();
+  const unsigned each = units / workers, more = units % workers;
   const unsigned first = worker * each + smaller(worker, more);
   const unsigned last = first + each + (worker < more ? 1 : 0);
   return {smaller(first * unit, count), smaller(last * unit, count)};
@@ -47,10 +59,6 @@ inline Range quickShareOf(unsigned count, unsigned worker) {
   return {smaller(worker * each, count), smaller((worker + 1) * each, count)};
 }
 
-inline Range shareOf(unsigned count, unsigned worker, unsigned unit = 1) {
-  return shareAmong(poplar::MultiVertex::numWorkers(), count, worker, unit);
-}
-
 // What a worker does where it does not matter who does it. A host runs the workers of a vertex one after the other, so
 // there the first does all, and what comes before the work is done once. Costs go by shareOf() everywhere.
 inline Range workOf(unsigned count, unsigned worker, unsigned unit = 1) {
@@ -61,21 +69,6 @@ inline Range workOf(unsigned count, unsigned worker, unsigned unit = 1) {
   return worker == 0 ? Range{0, count} : Range{count, count};
 #endif
 }
-
-// The work on `rows` rows: a row each while there are enough of them, else several workers to a row.
-struct RowShares {
-  unsigned rows, shares;  // shares of each row
-
-  explicit RowShares(unsigned num_rows)
-      : rows(num_rows), shares(larger(poplar::MultiVertex::numWorkers() / larger(num_rows, 1), 1)) {}
-
-  // Calls body(row, share) for all of this worker's shares.
-  void forEach(unsigned worker, auto&& body) const {
-    for (unsigned item = worker; item < rows * shares; item += poplar::MultiVertex::numWorkers()) {
-      body(item / shares, item % shares);
-    }
-  }
-};
 
 // Elements of T in a 32-bit word. A worker writes whole words: a tile stores 16 bits by reading and writing 32, and
 // what another worker writes beside them in between is lost.
@@ -98,7 +91,7 @@ constexpr unsigned rowsPerUnit(unsigned width) {
 inline void forEachOwnRow(const unsigned* numbers, unsigned count, unsigned first_row, Range own, auto&& body) {
   for (unsigned k = 0; k < count; ++k) {
     const unsigned row = numbers[k] - first_row;
-    if (row - own.first < own.last - own.first) body(k, row);  // below the share it wraps around: also larger
+    if (own.contains(row)) body(k, row);
   }
 }
 
@@ -108,5 +101,29 @@ inline unsigned countOwnRows(const unsigned* numbers, unsigned count, unsigned f
   forEachOwnRow(numbers, count, first_row, own, [&](unsigned, unsigned) { ++found; });
   return found;
 }
+
+// The instances of a vertex for types in the place of its last argument, behind those that are named: one for each that
+// something uses, as each takes time to compile.
+#define SNNJAX_INSTANCE(Vertex, T, ...) template class Vertex<__VA_ARGS__ __VA_OPT__(, ) T>;
+#define SNNJAX_INSTANCES(Vertex, T, U, ...) \
+  SNNJAX_INSTANCE(Vertex, T, __VA_ARGS__) SNNJAX_INSTANCE(Vertex, U, __VA_ARGS__)
+#define SNNJAX_INSTANCES_OF_CHOICES(Vertex, ...) SNNJAX_INSTANCES(Vertex, false, true, __VA_ARGS__)
+#define SNNJAX_INSTANCES_OF_FLOATS(Vertex, ...) SNNJAX_INSTANCES(Vertex, float, half, __VA_ARGS__)
+#define SNNJAX_INSTANCES_OF_IDS(Vertex, ...) SNNJAX_INSTANCES(Vertex, unsigned short, int, __VA_ARGS__)
+#define SNNJAX_INSTANCES_OF_INTEGERS(Vertex, ...) SNNJAX_INSTANCES(Vertex, int, unsigned, __VA_ARGS__)
+#define SNNJAX_INSTANCES_OF_BITS(Vertex, ...) SNNJAX_INSTANCES(Vertex, unsigned, unsigned char, __VA_ARGS__)
+#define SNNJAX_INSTANCES_OF_NUMBERS(Vertex, ...)  \
+  SNNJAX_INSTANCES_OF_FLOATS(Vertex, __VA_ARGS__) \
+  SNNJAX_INSTANCES_OF_INTEGERS(Vertex, __VA_ARGS__)
+// Elements of any type, by their width.
+#define SNNJAX_INSTANCES_OF_WIDTHS(Vertex, ...) \
+  SNNJAX_INSTANCES_OF_BITS(Vertex, __VA_ARGS__) \
+  SNNJAX_INSTANCE(Vertex, unsigned short, __VA_ARGS__)
+// Every type that a tensor may have.
+#define SNNJAX_INSTANCES_OF_ELEMENTS(Vertex, ...)                   \
+  SNNJAX_INSTANCES_OF_NUMBERS(Vertex, __VA_ARGS__)                  \
+  SNNJAX_INSTANCES(Vertex, short, unsigned short, __VA_ARGS__)      \
+  SNNJAX_INSTANCES(Vertex, signed char, unsigned char, __VA_ARGS__) \
+  SNNJAX_INSTANCES(Vertex, char, bool, __VA_ARGS__)
 
 }  // namespace snnjax

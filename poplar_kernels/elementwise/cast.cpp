@@ -4,14 +4,10 @@
 // narrower ones by keeping the low bits. A Boolean is true for any number but 0.
 #include "cycles.hpp"
 
-#include <type_traits>
-
 #include "../numbers.hpp"
 #include "../vertex.hpp"
 
 namespace snnjax {
-
-namespace {
 
 template <class T>
 constexpr bool kIsReal = std::is_same_v<T, float> || std::is_same_v<T, half>;
@@ -33,8 +29,6 @@ To converted(From x) {
 template <class From, class To>
 constexpr unsigned kCastUnit = larger(kPerWord<To>, 4);
 
-}  // namespace
-
 // out = To(in)
 template <class From, class To>
 class Cast : public poplar::MultiVertex {
@@ -43,7 +37,7 @@ class Cast : public poplar::MultiVertex {
   Out<To> out;  // [count]
   unsigned count;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const Range share = shareOf(count, worker, kCastUnit<From, To>);
     unsigned i = share.first;
 #if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
@@ -57,7 +51,6 @@ class Cast : public poplar::MultiVertex {
     }
 #endif
     for (; i < share.last; ++i) out[i] = converted<To>(in[i]);
-    return true;
   }
 };
 
@@ -67,27 +60,15 @@ std::uint64_t workerCycles(const Cast<From, To>& vertex, unsigned worker) {
   return cycles::cast(share.count(), kIsReal<From> && kIsReal<To>, kPerWord<To>);
 }
 
-#define SNNJAX_CAST_FROM(From)               \
-  template class Cast<From, float>;          \
-  template class Cast<From, half>;           \
-  template class Cast<From, int>;            \
-  template class Cast<From, unsigned>;       \
-  template class Cast<From, short>;          \
-  template class Cast<From, unsigned short>; \
-  template class Cast<From, signed char>;    \
-  template class Cast<From, unsigned char>;  \
-  template class Cast<From, char>;           \
-  template class Cast<From, bool>;
-SNNJAX_CAST_FROM(float)
-SNNJAX_CAST_FROM(half)
-SNNJAX_CAST_FROM(int)
-SNNJAX_CAST_FROM(unsigned)
-SNNJAX_CAST_FROM(short)
-SNNJAX_CAST_FROM(unsigned short)
-SNNJAX_CAST_FROM(signed char)
-SNNJAX_CAST_FROM(unsigned char)
-SNNJAX_CAST_FROM(char)
-SNNJAX_CAST_FROM(bool)
-#undef SNNJAX_CAST_FROM
+SNNJAX_INSTANCES_OF_ELEMENTS(Cast, float)
+SNNJAX_INSTANCES_OF_ELEMENTS(Cast, half)
+SNNJAX_INSTANCES_OF_ELEMENTS(Cast, int)
+SNNJAX_INSTANCES_OF_ELEMENTS(Cast, unsigned)
+SNNJAX_INSTANCES_OF_ELEMENTS(Cast, short)
+SNNJAX_INSTANCES_OF_ELEMENTS(Cast, unsigned short)
+SNNJAX_INSTANCES_OF_ELEMENTS(Cast, signed char)
+SNNJAX_INSTANCES_OF_ELEMENTS(Cast, unsigned char)
+SNNJAX_INSTANCES_OF_ELEMENTS(Cast, char)
+SNNJAX_INSTANCES_OF_ELEMENTS(Cast, bool)
 
 }  // namespace snnjax

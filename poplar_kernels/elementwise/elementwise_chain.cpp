@@ -3,14 +3,10 @@
 // (xla_ext/elementwise/chain_source.cpp); this codelet yields the same bits, and costs what that does. Each result is
 // kept in a slot, one block of 32-bit elements on the stack, until others read it; rows of 32-bit elements are read and
 // written in place. An operation is dispatched once per block, so that the host can vectorise it.
-#include "../numbers.hpp"
 #include "../vertex.hpp"
-#include "cycles.hpp"
 #include "elementwise_chain_ops.hpp"
 
 namespace snnjax {
-
-namespace {
 
 using chain::Opcode;
 using poplar::VectorLayout;
@@ -57,6 +53,14 @@ struct Slots {
   }
 };
 
+// The same of slots, whose addresses are found before that of the result, which may be one of them.
+template <class To, class From>
+bool mapSlots(unsigned count, Slots& slots, unsigned to, auto op, auto... from) {
+  const auto map = [&](const auto*... x) { mapBlock<To>(count, slots.written(to), op, x...); };
+  map(typed<From>(slots.read[from])...);
+  return true;
+}
+
 // Elements [first, first + count) of the rows of one element type.
 template <class T>
 struct Rows {
@@ -85,9 +89,9 @@ void storeNarrow(const Rows<T>& rows, unsigned row, unsigned count, const unsign
   for (unsigned i = 0; i < count; ++i) to[i] = narrow(slot[i]);
 }
 
-unsigned floatBits(float x) { return bitsOf<unsigned>(x); }
+inline unsigned floatBits(float x) { return bitsOf<unsigned>(x); }
 
-void loadWord(const Rows<unsigned>& words, unsigned row, unsigned count, unsigned slot, Slots& slots) {
+inline void loadWord(const Rows<unsigned>& words, unsigned row, unsigned count, unsigned slot, Slots& slots) {
   if ((row & chain::kSingleRow) == 0) {
     slots.read[slot] = words.loaded(row);
     return;
@@ -98,7 +102,7 @@ void loadWord(const Rows<unsigned>& words, unsigned row, unsigned count, unsigne
 }
 
 // Operations on words alone. False: some other operation.
-bool runWord(const chain::Instruction& instruction, const Rows<unsigned>& words, unsigned count, Slots& slots) {
+inline bool runWord(const chain::Instruction& instruction, const Rows<unsigned>& words, unsigned count, Slots& slots) {
   const auto& [opcode, to, a, b, c] = instruction;
   switch (opcode) {
     case Opcode::nothing: return true;
@@ -109,28 +113,17 @@ bool runWord(const chain::Instruction& instruction, const Rows<unsigned>& words,
       for (unsigned i = 0; i < count; ++i) row[i] = slots.read[to][i];
       return true;
     }
-#define SNNJAX_CHAIN_CASE(name, suffix, From, To, work, expression)               \
-  case Opcode::name##_##suffix: {                                                 \
-    const From* const x = typed<From>(slots.read[a]);                             \
-    mapBlock<To>(count, slots.written(to), chain::functions::name##_##suffix, x); \
-    return true;                                                                  \
-  }
+#define SNNJAX_CHAIN_CASE(name, suffix, From, To, work, expression) \
+  case Opcode::name##_##suffix: return mapSlots<To, From>(count, slots, to, chain::functions::name##_##suffix, a);
       SNNJAX_CHAIN_UNARY(SNNJAX_CHAIN_CASE)
 #undef SNNJAX_CHAIN_CASE
-#define SNNJAX_CHAIN_CASE(name, suffix, From, To, work, expression)                          \
-  case Opcode::name##_##suffix: {                                                            \
-    const From *const x = typed<From>(slots.read[a]), *const y = typed<From>(slots.read[b]); \
-    mapBlock<To>(count, slots.written(to), chain::functions::name##_##suffix, x, y);         \
-    return true;                                                                             \
-  }
+#define SNNJAX_CHAIN_CASE(name, suffix, From, To, work, expression) \
+  case Opcode::name##_##suffix: return mapSlots<To, From>(count, slots, to, chain::functions::name##_##suffix, a, b);
       SNNJAX_CHAIN_BINARY(SNNJAX_CHAIN_CASE)
 #undef SNNJAX_CHAIN_CASE
     case Opcode::select: {
-      const unsigned *const condition = slots.read[a], *const yes = slots.read[b], *const no = slots.read[c];
-      mapBlock<unsigned>(
-          count, slots.written(to), [](unsigned p, unsigned x, unsigned y) { return p != 0 ? x : y; }, condition, yes,
-          no);
-      return true;
+      const auto choose = [](unsigned condition, unsigned yes, unsigned no) { return condition != 0 ? yes : no; };
+      return mapSlots<unsigned, unsigned>(count, slots, to, choose, a, b, c);
     }
     default: return false;
   }
@@ -142,7 +135,7 @@ struct NarrowRows {
 };
 
 // Loads and stores of elements of 16 and 8 bits.
-void runNarrow(const chain::Instruction& instruction, const NarrowRows& rows, unsigned count, Slots& slots) {
+inline void runNarrow(const chain::Instruction& instruction, const NarrowRows& rows, unsigned count, Slots& slots) {
   const unsigned slot = instruction.to, row = instruction.row();
   switch (instruction.opcode) {
     case Opcode::load_f16:
@@ -172,7 +165,8 @@ void runNarrow(const chain::Instruction& instruction, const NarrowRows& rows, un
 
 // Calls run(instruction) for the operations in words [first, last) of a program, constants excepted, which fill `count`
 // elements.
-void interpret(const unsigned* program, unsigned first, unsigned last, unsigned count, Slots& slots, auto&& run) {
+inline void interpret(const unsigned* program, unsigned first, unsigned last, unsigned count, Slots& slots,
+                      auto&& run) {
   for (unsigned i = first; i < last; ++i) {
     const chain::Instruction instruction = chain::decoded(program[i]);
     if (instruction.opcode == Opcode::constant) {
@@ -186,12 +180,12 @@ void interpret(const unsigned* program, unsigned first, unsigned last, unsigned 
 }
 
 // Words before `once` fill slots that all blocks read; the others run for each block.
-void runBlocks(const auto& vertex, unsigned worker, unsigned unit, auto&& run) {
+inline void runBlocks(const auto& vertex, unsigned worker, unsigned unit, auto&& run) {
   const Range share = workOf(vertex.count, worker, unit);
   if (share.first == share.last) return;
   Slots slots;
   const unsigned* const program = &vertex.program[0];
-  const unsigned most = smaller(chain::kBlock, share.last - share.first);
+  const unsigned most = smaller(chain::kBlock, share.count());
   interpret(program, 0, vertex.once, most, slots, [&](const auto& each) { run(each, share.first, most, slots); });
   for (unsigned first = share.first; first < share.last; first += chain::kBlock) {
     const unsigned count = smaller(chain::kBlock, share.last - first);
@@ -203,8 +197,6 @@ void runBlocks(const auto& vertex, unsigned worker, unsigned unit, auto&& run) {
 // The unit of a worker's share: 64 bits, or two words if there are bytes.
 constexpr unsigned kWordUnit = 2, kNarrowUnit = 8;
 
-}  // namespace
-
 // For rows of 32-bit elements.
 class ElementwiseChain : public poplar::MultiVertex {
  public:
@@ -214,11 +206,10 @@ class ElementwiseChain : public poplar::MultiVertex {
   unsigned count, once, words;
   unsigned pointers, four, two, one;  // issue slots of the code it stands for (cycles.hpp)
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     runBlocks(*this, worker, kWordUnit, [this](const auto& each, unsigned first, unsigned size, Slots& slots) {
       runWord(each, {in, out, first}, size, slots);
     });
-    return true;
   }
 };
 
@@ -235,30 +226,22 @@ class MixedElementwiseChain : public poplar::MultiVertex {
   unsigned count, once, words;
   unsigned pointers, four, two, one;  // issue slots of the code it stands for (cycles.hpp)
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     runBlocks(*this, worker, kNarrowUnit, [this](const auto& each, unsigned first, unsigned size, Slots& slots) {
       if (runWord(each, {in, out, first}, size, slots)) return;
       runNarrow(each, {{in_halves, out_halves, first}, {in_bytes, out_bytes, first}}, size, slots);
     });
-    return true;
   }
 };
 
-namespace {
-
-std::uint64_t chainCycles(const auto& vertex, unsigned worker, unsigned unit) {
-  const Range share = shareOf(vertex.count, worker, unit);
-  return cycles::chain(share.last - share.first, vertex.pointers, vertex.four, vertex.two, vertex.one);
-}
-
-}  // namespace
-
 std::uint64_t workerCycles(const ElementwiseChain& vertex, unsigned worker) {
-  return chainCycles(vertex, worker, kWordUnit);
+  const Range share = shareOf(vertex.count, worker, kWordUnit);
+  return cycles::chain(share.count(), vertex.pointers, vertex.four, vertex.two, vertex.one);
 }
 
 std::uint64_t workerCycles(const MixedElementwiseChain& vertex, unsigned worker) {
-  return chainCycles(vertex, worker, kNarrowUnit);
+  const Range share = shareOf(vertex.count, worker, kNarrowUnit);
+  return cycles::chain(share.count(), vertex.pointers, vertex.four, vertex.two, vertex.one);
 }
 
 }  // namespace snnjax

@@ -8,10 +8,8 @@
 #pragma once
 
 #include <poplar/VectorTypes.hpp>
-#include <type_traits>
 
 #include "../vertex.hpp"
-#include "cycles.hpp"
 #include "elementwise_chain_ops.hpp"
 
 namespace snnjax::chain {
@@ -23,6 +21,7 @@ constexpr unsigned kPairs = (n + 1) / 2;
 
 template <unsigned n, class V>
 struct Pairs {
+  static constexpr unsigned kCount = n;
   V pairs[kPairs<n>];
 };
 template <unsigned n>
@@ -31,12 +30,36 @@ template <unsigned n>
 using Masks = Pairs<n, int2>;
 template <unsigned n>
 struct Halves {
+  static constexpr unsigned kCount = n;
   std::conditional_t<n == 4, half4, half2> all;
 };
 template <unsigned n>
 struct Integers {
+  static constexpr unsigned kCount = n;
   unsigned all[n];
 };
+
+// Element i of registers, and what sets it.
+template <unsigned n, class V>
+auto elementOf(const Pairs<n, V>& x, unsigned i) {
+  return x.pairs[i / 2][i % 2];
+}
+auto elementOf(const auto& x, unsigned i) { return x.all[i]; }
+template <unsigned n, class V>
+void setElement(Pairs<n, V>& x, unsigned i, auto element) {
+  x.pairs[i / 2][i % 2] = element;
+}
+void setElement(auto& x, unsigned i, auto element) { x.all[i] = element; }
+
+// Registers of the elements get(i); where vectors hold one, it is in both lanes.
+template <class Registers>
+Registers made(auto&& get) {
+  constexpr unsigned n = Registers::kCount;
+  Registers all;
+  for (unsigned i = 0; i < n; ++i) setElement(all, i, get(i));
+  if constexpr (n == 1 && !std::is_same_v<Registers, Integers<n>>) setElement(all, 1, elementOf(all, 0));
+  return all;
+}
 
 // The element of a row of one, and what all elements share, in registers. `bits` are those of a slot.
 inline unsigned shared(const unsigned* from) { return *from; }
@@ -51,31 +74,19 @@ unsigned sharedInteger(const Bits* from) {
 
 template <unsigned n>
 Floats<n> floats(Count<n>, unsigned bits) {
-  const float x = bitsOf<float>(bits);
-  Floats<n> all;
-  for (float2& pair : all.pairs) pair = float2{x, x};
-  return all;
+  return made<Floats<n>>([&](unsigned) { return bitsOf<float>(bits); });
 }
 template <unsigned n>
 Halves<n> halves(Count<n>, unsigned bits) {
-  const half x = static_cast<half>(bitsOf<float>(bits));
-  if constexpr (n == 4)
-    return {half4{x, x, x, x}};
-  else
-    return {half2{x, x}};
+  return made<Halves<n>>([&](unsigned) { return static_cast<half>(bitsOf<float>(bits)); });
 }
 template <unsigned n>
 Masks<n> masks(Count<n>, unsigned bits) {
-  const int all = bits != 0 ? -1 : 0;
-  Masks<n> result;
-  for (int2& pair : result.pairs) pair = int2{all, all};
-  return result;
+  return made<Masks<n>>([&](unsigned) { return bits != 0 ? -1 : 0; });
 }
 template <unsigned n>
 Integers<n> integers(Count<n>, unsigned bits) {
-  Integers<n> result;
-  for (unsigned& each : result.all) each = bits;
-  return result;
+  return made<Integers<n>>([&](unsigned) { return bits; });
 }
 
 // Rows are aligned for these accesses, each one instruction. They go by the type, not by memcpy: Clang forgets what it
@@ -94,14 +105,10 @@ void stored(To* to, From from) {
 }
 
 template <unsigned n>
-Floats<n> loadFloats(Count<n>, const unsigned* from) {
+Floats<n> loadFloats(Count<n> count, const unsigned* from) {
+  if constexpr (n == 1) return floats(count, *from);
   Floats<n> all;
-  if constexpr (n == 1) {
-    const float x = bitsOf<float>(*from);
-    all.pairs[0] = float2{x, x};
-  } else {
-    for (unsigned i = 0; i < kPairs<n>; ++i) all.pairs[i] = loaded<float2>(from + 2 * i);
-  }
+  for (unsigned i = 0; i < kPairs<n>; ++i) all.pairs[i] = loaded<float2>(from + 2 * i);
   return all;
 }
 template <unsigned n>
@@ -115,72 +122,44 @@ Halves<n> loadHalves(Count<n>, const unsigned short* from) {
 template <unsigned n>
 Floats<n> loadBfloats(Count<n> count, const unsigned short* from) {
   const Halves<n> all = loadHalves(count, from);
-  Floats<n> wide;
-  for (unsigned i = 0; i < kPairs<n>; ++i) {
-    const half2 first = {half(0), all.all[2 * i]}, second = {half(0), all.all[2 * i + 1]};
-    wide.pairs[i] = float2{bitsOf<float>(first), bitsOf<float>(second)};
-  }
-  return wide;
+  return made<Floats<n>>([&](unsigned i) { return bitsOf<float>(half2{half(0), elementOf(all, i)}); });
 }
 template <class T, unsigned n, class Bits>
 Integers<n> loadIntegers(Count<n>, const Bits* from) {
-  Integers<n> all;
-  for (unsigned i = 0; i < n; ++i) all.all[i] = static_cast<unsigned>(static_cast<T>(from[i]));
-  return all;
+  return made<Integers<n>>([&](unsigned i) { return static_cast<unsigned>(static_cast<T>(from[i])); });
 }
 
 // The same bits in the other kind of registers, through memory or by a move.
 template <unsigned n>
 Floats<n> floats(const Integers<n>& x) {
-  Floats<n> all;
-  for (unsigned i = 0; i < kPairs<n>; ++i) {
-    all.pairs[i] = float2{bitsOf<float>(x.all[2 * i]), bitsOf<float>(x.all[n == 1 ? 0 : 2 * i + 1])};
-  }
-  return all;
+  return made<Floats<n>>([&](unsigned i) { return bitsOf<float>(elementOf(x, i)); });
 }
 template <unsigned n>
 Integers<n> integers(const Floats<n>& x) {
-  Integers<n> all;
-  for (unsigned i = 0; i < n; ++i) all.all[i] = bitsOf<unsigned>(float(x.pairs[i / 2][i % 2]));
-  return all;
+  return made<Integers<n>>([&](unsigned i) { return bitsOf<unsigned>(elementOf(x, i)); });
 }
 // Between 1 and all bits.
 template <unsigned n>
 Integers<n> integers(const Masks<n>& x) {
-  Integers<n> all;
-  for (unsigned i = 0; i < n; ++i) all.all[i] = unsigned(x.pairs[i / 2][i % 2]) & 1u;
-  return all;
+  return made<Integers<n>>([&](unsigned i) { return unsigned(elementOf(x, i)) & 1u; });
 }
 template <unsigned n>
 Masks<n> masks(const Integers<n>& x) {
-  Masks<n> all;
-  for (unsigned i = 0; i < kPairs<n>; ++i) {
-    all.pairs[i] = int2{-int(x.all[2 * i]), -int(x.all[n == 1 ? 0 : 2 * i + 1])};
-  }
-  return all;
+  return made<Masks<n>>([&](unsigned i) { return -int(elementOf(x, i)); });
 }
 template <unsigned n>
 Floats<n> floats(const Halves<n>& x) {
-  Floats<n> all;
-  for (unsigned i = 0; i < kPairs<n>; ++i) {
-    all.pairs[i] = float2{static_cast<float>(x.all[2 * i]), static_cast<float>(x.all[2 * i + 1])};
-  }
-  return all;
+  return made<Floats<n>>([&](unsigned i) { return static_cast<float>(elementOf(x, i)); });
 }
 template <unsigned n>
 Halves<n> halves(const Floats<n>& x) {
-  Halves<n> all;
-  for (unsigned i = 0; i < kPairs<n>; ++i) {
-    all.all[2 * i] = static_cast<half>(x.pairs[i][0]);
-    all.all[2 * i + 1] = static_cast<half>(x.pairs[i][1]);
-  }
-  return all;
+  return made<Halves<n>>([&](unsigned i) { return static_cast<half>(elementOf(x, i)); });
 }
 
 template <unsigned n>
 void storeFloats(const Floats<n>& x, unsigned* to) {
   if constexpr (n == 1)
-    *to = bitsOf<unsigned>(float(x.pairs[0][0]));
+    *to = bitsOf<unsigned>(elementOf(x, 0));
   else
     for (unsigned i = 0; i < kPairs<n>; ++i) stored(to + 2 * i, x.pairs[i]);
 }
@@ -198,9 +177,7 @@ void storeHalves(const Halves<n>& x, unsigned short* to) {
 // The upper halves of numbers that are rounded already.
 template <unsigned n>
 void storeBfloats(const Floats<n>& x, unsigned short* to) {
-  Halves<n> all;
-  for (unsigned i = 0; i < 2 * kPairs<n>; ++i) all.all[i] = bitsOf<half2>(float(x.pairs[i / 2][i % 2]))[1];
-  storeHalves(all, to);
+  storeHalves(made<Halves<n>>([&](unsigned i) { return bitsOf<half2>(elementOf(x, i))[1]; }), to);
 }
 template <unsigned n>
 void storeShorts(const Integers<n>& x, unsigned short* to) {
@@ -224,7 +201,7 @@ void storeBytes(const Integers<n>& x, unsigned char* to) {
 template <unsigned n>
 void storeBytes(const Masks<n>& x, unsigned char* to) {
   uchar4 bytes = {};
-  for (unsigned i = 0; i < n; ++i) bytes[i] = static_cast<unsigned char>(x.pairs[i / 2][i % 2]);
+  for (unsigned i = 0; i < n; ++i) bytes[i] = static_cast<unsigned char>(elementOf(x, i));
   const unsigned truths = bitsOf<unsigned>(bytes) & 0x01010101u;
   if constexpr (n == 4)
     stored(to, truths);
@@ -266,6 +243,11 @@ V filled(float x) {
   for (unsigned i = 0; i < sizeof(V) / sizeof(all[0]); ++i) all[i] = static_cast<std::decay_t<decltype(all[0])>>(x);
   return all;
 }
+// Also of a NaN.
+template <class V>
+V withoutSign(V x) {
+  return cleared(bitsOf<Truth<V>>(filled<V>(-0.0f)), x);
+}
 // A NaN is passed on, and +0 is more than -0, as maximum() of elementwise_chain_ops.hpp has it.
 template <class V>
 V maximumVector(V a, V b) {
@@ -285,8 +267,8 @@ V minimumVector(V a, V b) {
   }
 SNNJAX_CHAIN_UNARY_PAIRS(negate, -x)
 SNNJAX_CHAIN_UNARY_PAIRS(neither, ~x)
-// The sign is cleared, also that of a NaN.
-SNNJAX_CHAIN_UNARY_PAIRS(absolute, cleared(bitsOf<Truth<decltype(x)>>(filled<decltype(x)>(-0.0f)), x))
+SNNJAX_CHAIN_UNARY_PAIRS(absolute, withoutSign(x))
+SNNJAX_CHAIN_UNARY_PAIRS(isFinite, withoutSign(x) < filled<decltype(x)>(std::numeric_limits<float>::infinity()))
 SNNJAX_CHAIN_UNARY_PAIRS(atLeastZero, cleared(x <= decltype(x){}, x))
 SNNJAX_CHAIN_UNARY_PAIRS(atMostZero, cleared(x > decltype(x){}, x))
 #undef SNNJAX_CHAIN_UNARY_PAIRS
@@ -310,6 +292,9 @@ SNNJAX_CHAIN_BINARY_PAIRS(gt, x > y)
 SNNJAX_CHAIN_BINARY_PAIRS(ge, x >= y)
 SNNJAX_CHAIN_BINARY_PAIRS(both, x& y)
 SNNJAX_CHAIN_BINARY_PAIRS(either, x | y)
+// y where a mask is set, or where it is not, and 0 elsewhere.
+SNNJAX_CHAIN_BINARY_PAIRS(keepWhere, kept(x, y))
+SNNJAX_CHAIN_BINARY_PAIRS(clearWhere, cleared(x, y))
 #undef SNNJAX_CHAIN_BINARY_PAIRS
 // 1, -1, or what is neither above nor below 0.
 template <unsigned n>
@@ -323,54 +308,22 @@ Floats<n> sign(const Floats<n>& a) {
       a);
 }
 
-template <unsigned n>
-Masks<n> isFinite(const Floats<n>& a) {
-  return pairwise([](float2 x) { return x < filled<float2>(std::numeric_limits<float>::infinity()); }, absolute(a));
-}
-
-// yes where a mask is set, no elsewhere; and 0 elsewhere, or where it is set.
+// yes where a mask is set, no elsewhere.
 template <unsigned n, class V>
 Pairs<n, V> select(const Masks<n>& where, const Pairs<n, V>& yes, const Pairs<n, V>& no) {
   return pairwise([](int2 m, V y, V z) { return chosen(m, y, z); }, where, yes, no);
 }
 template <unsigned n>
-Floats<n> keepWhere(const Masks<n>& where, const Floats<n>& x) {
-  return pairwise([](int2 m, float2 y) { return kept(m, y); }, where, x);
-}
-template <unsigned n>
-Floats<n> clearWhere(const Masks<n>& where, const Floats<n>& x) {
-  return pairwise([](int2 m, float2 y) { return cleared(m, y); }, where, x);
-}
-template <unsigned n>
 Integers<n> select(const Integers<n>& where, const Integers<n>& yes, const Integers<n>& no) {
-  Integers<n> all;
-  for (unsigned i = 0; i < n; ++i) all.all[i] = where.all[i] != 0 ? yes.all[i] : no.all[i];
-  return all;
+  return made<Integers<n>>([&](unsigned i) { return where.all[i] != 0 ? yes.all[i] : no.all[i]; });
 }
 
 // A function of elementwise_chain_ops.hpp, element by element.
-template <class T, unsigned n, class Get>
-auto collected(Get&& get) {
-  if constexpr (std::is_same_v<T, float>) {
-    Floats<n> all;
-    for (unsigned i = 0; i < n; ++i) all.pairs[i / 2][i % 2] = get(i);
-    if constexpr (n == 1) all.pairs[0][1] = all.pairs[0][0];
-    return all;
-  } else {
-    Integers<n> all;
-    for (unsigned i = 0; i < n; ++i) all.all[i] = static_cast<unsigned>(get(i));
-    return all;
-  }
-}
-template <unsigned n, class Function, class... More>
-auto each(Function&& of, const Floats<n>& x, const More&... more) {
-  const auto at = [&](unsigned i) { return of(float(x.pairs[i / 2][i % 2]), float(more.pairs[i / 2][i % 2])...); };
-  return collected<decltype(at(0)), n>(at);
-}
-template <unsigned n, class Function, class... More>
-auto each(Function&& of, const Integers<n>& x, const More&... more) {
-  const auto at = [&](unsigned i) { return of(x.all[i], more.all[i]...); };
-  return collected<decltype(at(0)), n>(at);
+template <class Function, class First, class... More>
+auto each(Function&& of, const First& x, const More&... more) {
+  constexpr unsigned n = First::kCount;
+  const auto at = [&](unsigned i) { return of(elementOf(x, i), elementOf(more, i)...); };
+  return made<std::conditional_t<std::is_same_v<decltype(at(0)), float>, Floats<n>, Integers<n>>>(at);
 }
 // Integers that lie in registers for floats.
 template <unsigned n, class Function>
@@ -402,7 +355,7 @@ struct Cost {
 };
 inline std::uint64_t costInFours(unsigned count, unsigned worker, unsigned unit, Cost cost) {
   const Range share = shareOf(count, worker, unit);
-  return cycles::chain(share.last - share.first, cost.pointers, cost.four, cost.two, cost.one);
+  return cycles::chain(share.count(), cost.pointers, cost.four, cost.two, cost.one);
 }
 
 }  // namespace snnjax::chain

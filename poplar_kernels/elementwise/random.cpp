@@ -1,7 +1,6 @@
 // Random numbers from a key and the element's index: independent of the mapping to tiles, and made from the same bits
 // as JAX's. In [0, 1) they equal jax.random.uniform bit for bit; scaled ones round product and sum separately, where
 // XLA may fuse them.
-#include <type_traits>
 
 #include "../numbers.hpp"
 #include "../vertex.hpp"
@@ -9,8 +8,6 @@
 #include "threefry.hpp"
 
 namespace snnjax {
-
-namespace {
 
 // A number in [0, 1): the high bits become a fraction beside the exponent of 1.
 template <class T>
@@ -35,11 +32,6 @@ T uniformOf(std::uint32_t bits, T low, T high) {
   }
 }
 
-template <class T>
-constexpr unsigned kUnit = kPerWord<T>;
-
-}  // namespace
-
 // out0, out1 = threefry2x32(key0, key1, in0, in1), element by element: the primitive of JAX.
 class Threefry : public poplar::MultiVertex {
  public:
@@ -49,15 +41,13 @@ class Threefry : public poplar::MultiVertex {
   unsigned count;
   bool single_key;
 
-  bool compute(unsigned worker) {
-    const Range share = shareOf(count, worker);
-    for (unsigned i = share.first; i < share.last; ++i) {
+  void compute(unsigned worker) {
+    for (const unsigned i : shareOf(count, worker)) {
       const unsigned k = single_key ? 0 : i;
       const Words words = threefry({key0[k], key1[k]}, {in0[i], in1[i]});
       out0[i] = words.first;
       out1[i] = words.second;
     }
-    return true;
   }
 };
 
@@ -71,13 +61,11 @@ class RandomUniform : public poplar::MultiVertex {
   unsigned first, first_high;  // low and high words of the first element's index
   T low, high;
 
-  bool compute(unsigned worker) {
-    const Range share = shareOf(count, worker, kUnit<T>);
+  void compute(unsigned worker) {
     const std::uint64_t start = static_cast<std::uint64_t>(first_high) << 32 | first;
-    for (unsigned i = share.first; i < share.last; ++i) {
+    for (const unsigned i : shareOf(count, worker, kPerWord<T>)) {
       out[i] = uniformOf<T>(randomBits({key[0], key[1]}, start + i), low, high);
     }
-    return true;
   }
 };
 
@@ -87,7 +75,7 @@ inline std::uint64_t workerCycles(const Threefry& vertex, unsigned worker) {
 
 template <class T>
 std::uint64_t workerCycles(const RandomUniform<T>& vertex, unsigned worker) {
-  return cycles::random(shareOf(vertex.count, worker, kUnit<T>).count(), cycles::kUniform);
+  return cycles::random(shareOf(vertex.count, worker, kPerWord<T>).count(), cycles::kUniform);
 }
 
 template class RandomUniform<float>;

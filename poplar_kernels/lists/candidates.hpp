@@ -20,20 +20,15 @@ struct Counts {
 // others from the last one back; and the membranes of both.
 template <class Id>
 struct Part {
-  const Id* record;
+  List<Id> list;
   const float* membranes;
-  unsigned slots;
 
-  unsigned spikes() const { return smaller(static_cast<unsigned>(record[kKept]), listed()); }
-  unsigned listed() const { return smaller(static_cast<unsigned>(record[kListed]), slots); }
-  unsigned count(bool of_spikes) const { return of_spikes ? spikes() : listed() - spikes(); }
-  unsigned slot(bool of_spikes, unsigned k) const { return of_spikes ? k : slots - 1 - k; }
-  unsigned id(bool of_spikes, unsigned k) const {
-    return static_cast<unsigned>(record[kListHeader + slot(of_spikes, k)]);
-  }
+  unsigned count(bool of_spikes) const { return of_spikes ? list.spikes() : list.listed() - list.spikes(); }
+  unsigned slot(bool of_spikes, unsigned k) const { return of_spikes ? k : list.capacity - 1 - k; }
+  unsigned id(bool of_spikes, unsigned k) const { return static_cast<unsigned>(list.ids()[slot(of_spikes, k)]); }
   float membrane(bool of_spikes, unsigned k) const { return membranes[slot(of_spikes, k)]; }
   // The slots of one kind, in no order.
-  unsigned firstSlot(bool of_spikes) const { return of_spikes ? 0 : slots - count(false); }
+  unsigned firstSlot(bool of_spikes) const { return of_spikes ? 0 : list.capacity - count(false); }
 
   // Calls body(v, id) for all of one kind.
   void forEach(bool of_spikes, auto&& body) const {
@@ -50,7 +45,7 @@ struct Parts {
 
   Part<Id> of(unsigned row, unsigned p) const {
     const unsigned item = row * kShares + p;
-    return {lists + item * listStride(slots), membranes + item * slots, slots};
+    return {{lists + item * listStride(slots), slots}, membranes + item * slots};
   }
   Counts count(unsigned row) const {
     Counts found = {0, 0};

@@ -89,13 +89,10 @@ constexpr Slots dotListedRows(Slots count, unsigned columns, unsigned width) {
 
 // addToListedRows: load and min of the id, address 1 but for one pair, a load and a store for each pair with sums
 // between them, one sum that waits for the last load, the branch; with values their load and the products (aux).
-constexpr Slots addOfId(Slots pairs, bool is_narrow, bool valued) {
-  return 2 + (is_narrow ? 0 : 1) + 2 * pairs + 1 + 1 + (valued ? 2 : 0);
-}
-
 constexpr Slots addToListedRows(Slots count, unsigned columns, bool valued) {
   const Blocks blocks = blocksOf(columns, valued);
-  return blocks.sum([&](Slots pairs) { return 5 + pairs + count * addOfId(pairs, blocks.is_narrow, valued); });
+  const Slots of_id = 2 + (blocks.is_narrow ? 0 : 1) + 1 + 1 + (valued ? 2 : 0);
+  return blocks.sum([&](Slots pairs) { return 5 + pairs + count * (of_id + 2 * pairs); });
 }
 
 // numBelow: halve, add, load, compare, branch, two updates, branch back: 7 for each halving of the count.
@@ -108,52 +105,24 @@ constexpr Slots numBelow(Slots count) {
 // entriesWithin: two searches, the second in what is left; taken as long as the first.
 constexpr Slots entriesWithin(Slots count) { return 2 * numBelow(count) + 4; }
 
-// writeStarts: an id's load, comparison and branch; a share's bound, its store and the loop.
-constexpr Slots startsOf(Slots spikes) { return 4 + spikes * 3 + (kShares - 1) * (3 + kShortStore); }
-
 // The header of a record: two loads, two min, their addresses.
 constexpr Slots kRecordHeader = 6;
 
 // A row: pointers 6, three entries of its header and the starts of shares, the loop over rows 3. A pair of inputs, or
 // one of an odd number: load, comparison with the masks' way to an integer register 2, branch, loop. One that is not 0:
-// test and branch 2, the store of its id and of its value, two counters, the masks once more.
+// test and branch 2, the store of its id and of its value, two counters, the masks once more. writeStarts: an id's
+// load, comparison and branch; a share's bound, its store and the loop.
 constexpr Slots listedRow(Slots num_inputs, Slots used, unsigned id_bytes) {
-  return 9 + 3 * store(id_bytes) + startsOf(used) + numbersOf(static_cast<unsigned>(num_inputs)) * 5 +
+  const Slots starts = 4 + used * 3 + (kShares - 1) * (3 + kShortStore);
+  return 9 + 3 * store(id_bytes) + starts + numbersOf(static_cast<unsigned>(num_inputs)) * 5 +
          used * (6 + store(id_bytes));
 }
 
-// A share of a row: its pointers 4, the entry before it 2, its flag 3; a slot's load, comparison and branch, loop; its
-// value's load, range 2, comparison and branch.
-constexpr Slots checkedEvents(Slots slots, bool valued) { return 9 + slots * (4 + (valued ? 5 : 0)); }
-// Whether all shares of a row are sorted: a load of each beside the sum of the one before, and the test.
-constexpr Slots kSortedRow = 2 + kShares + 2;
-// What is copied: of two entries two loads, the test for the second one, both in one 2, the store, the loop; with
-// values three words each and a loop of their own.
-constexpr Slots copiedEvents(Slots words, bool valued) { return 14 + words * (7 + (valued ? 8 : 0)); }
-// A worker's word of the header: around it 8, the searches for the starts in it with their bounds.
-constexpr Slots headerWord(unsigned share, Slots listed) {
-  const unsigned last = 2 * share + 1, starts = last < kStarts ? 0 : last < kListHeader ? (last > kStarts ? 2 : 1) : 0;
-  return 8 + starts * (2 + numBelow(listed));
+// The part of a worker, without the search for its candidates: pointers, counts; a candidate: its count, id, its store,
+// that of the membrane and the slot 2.
+constexpr Slots partOf(Slots found, unsigned id_bytes) {
+  return 16 + 2 * store(id_bytes) + found * (4 + store(id_bytes));
 }
-// The header of a row that one worker sorts: starts, each with its share's bound and the loop 3, for all ids a load,
-// comparison and branch; of two entries both in one 2, and the store.
-constexpr Slots eventsHeader(Slots kept) { return 8 + kept * 3 + (kShares - 1) * 3 + kListHeader / 2 * 3; }
-
-// A slot of the input: its id, range 2, loop 2; of one in range the entry before it with the comparison 3, the store of
-// 16 bits; with values 2 more, the value 2, two stores. An entry that moves: the same, a load for each store, the loop.
-constexpr Slots sortedEvents(Slots listed, Slots capacity, Slots moves, bool valued) {
-  const Slots entry = 3 + kShortStore + (valued ? 2 + 2 + 2 : 0);
-  return 20 + capacity * 5 + listed * entry + moves * (entry + 2 + (valued ? 1 : 0));
-}
-
-// A zero by its store and branch; an entry: its slot, range 2, address 1, load, store, loop 2.
-constexpr Slots unsortedEvents(Slots listed, Slots capacity) { return 12 + capacity * 2 + kRecordHeader + listed * 8; }
-
-// A candidate: its count, id, its store, that of the membrane and the slot 2.
-constexpr Slots written(unsigned id_bytes) { return 4 + store(id_bytes); }
-
-// The part of a worker, without the search for its candidates: pointers, counts.
-constexpr Slots partOf(Slots found, unsigned id_bytes) { return 16 + 2 * store(id_bytes) + found * written(id_bytes); }
 
 // Two neighbours of which none is a candidate: loads of the membranes and of the least thresholds 2, the comparison,
 // its two lanes in one, the result into a main register, the branch, the loop's branch: 7. Where one is, each of both

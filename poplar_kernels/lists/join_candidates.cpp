@@ -1,6 +1,5 @@
 // Capped lists from the candidates of their rows, which six workers have listed: first who stays where there are too
 // many, by the fair rule, then the list. The result does not depend on how a row is divided.
-#include "../vertex.hpp"
 #include "candidates.hpp"
 #include "cycles.hpp"
 #include "selection.hpp"
@@ -22,16 +21,15 @@ class CutCandidates : public poplar::MultiVertex {
   unsigned rows, capacity, num_neurons;
   bool adds;  // to what was dropped before
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     for (unsigned row = 0; row < rows; ++row) {
       const Counts found = parts().count(row), stay = found.cappedTo(capacity);
-      keep({row, worker, true, found.spikes, stay.spikes});
-      keep({row, worker, false, found.near, stay.near});
+      keep(row, worker, true, found.spikes, stay.spikes);
+      keep(row, worker, false, found.near, stay.near);
       if (worker > 0) continue;
       kept[row * kKeptWords + 2 * kShares] = found.spikes;
       dropped[row] = (adds ? dropped[row] : 0) + found.spikes - stay.spikes;
     }
-    return true;
   }
 
   Parts<Id> parts() const { return {&lists[0], &membranes[0], neuronsOfShare(num_neurons)}; }
@@ -76,23 +74,18 @@ class CutCandidates : public poplar::MultiVertex {
   }
 
  private:
-  struct Task {
-    unsigned row, worker;
-    bool spikes;
-    unsigned found, stay;
-  };
-
-  void keep(Task task) {
-    const Part<Id> own = parts().of(task.row, task.worker);
-    unsigned& count = kept[task.row * kKeptWords + (task.spikes ? 0 : kShares) + task.worker];
-    Limit limit = task.stay == 0 ? Limit::none() : Limit::all();
-    count = task.stay == 0 ? 0 : own.count(task.spikes);
-    if (task.stay != 0 && task.stay != task.found) {  // every worker searches
-      limit = Limit::of(cutOf(task.row, task.spikes, task.found, task.stay));
+  // The candidates of one kind: so many, of which so many stay.
+  void keep(unsigned row, unsigned worker, bool spikes, unsigned found, unsigned stay) {
+    const Part<Id> own = parts().of(row, worker);
+    unsigned& count = kept[row * kKeptWords + (spikes ? 0 : kShares) + worker];
+    Limit limit = stay == 0 ? Limit::none() : Limit::all();
+    count = stay == 0 ? 0 : own.count(spikes);
+    if (stay != 0 && stay != found) {  // every worker searches
+      limit = cutOf(row, spikes, found, stay).limit;
       count = 0;
-      own.forEach(task.spikes, [&](float v, unsigned id) { count += limit.keeps(v, id) ? 1 : 0; });
+      own.forEach(spikes, [&](float v, unsigned id) { count += limit.keeps(v, id) ? 1 : 0; });
     }
-    if (task.worker == 0) limit.to(&cuts[task.row * kCutWords + (task.spikes ? 0 : 2)]);
+    if (worker == 0) limit.to(&cuts[row * kCutWords + (spikes ? 0 : 2)]);
   }
 };
 
@@ -110,7 +103,7 @@ class JoinCandidates : public poplar::MultiVertex {
 
   static constexpr unsigned kRuns = 2 * kShares;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     for (unsigned row = 0; row < rows; ++row) {
       Id* const record = &list[row * stride];
       const unsigned first = countOf(row, {0, worker}), spikes = first + countOf(row, {worker, kShares}),
@@ -124,13 +117,12 @@ class JoinCandidates : public poplar::MultiVertex {
       for (unsigned run = 0; run + 1 < kShares; ++run) header[kStarts + run] = start += countOf(row, run);
       storeHeader(record, header);
     }
-    return true;
   }
 
   unsigned countOf(unsigned row, unsigned run) const { return kept[row * kKeptWords + run]; }
   unsigned countOf(unsigned row, Range runs) const {
     unsigned all = 0;
-    for (unsigned run = runs.first; run < runs.last; ++run) all += countOf(row, run);
+    for (const unsigned run : runs) all += countOf(row, run);
     return all;
   }
 
@@ -200,11 +192,10 @@ class SumDropped : public poplar::Vertex {
   poplar::Output<unsigned> sum;
   unsigned count;
 
-  bool compute() {
+  void compute() {
     unsigned all = 0;
     for (unsigned k = 0; k < count; ++k) all += dropped[k];
     *sum = all;
-    return true;
   }
 };
 
@@ -236,7 +227,7 @@ std::uint64_t workerCycles(const JoinCandidates<Id>& vertex, unsigned worker) {
     const unsigned words = (vertex.stride - kListHeader) / kPerWord<Id>,
                    used = (listed + kPerWord<Id> - 1) / kPerWord<Id>;
     const Range pads = quickShareOf(words - smaller(words, used), worker);
-    slots += joinRow(vertex.countOf(row, worker) + vertex.countOf(row, kShares + worker), pads.last - pads.first) +
+    slots += joinRow(vertex.countOf(row, worker) + vertex.countOf(row, kShares + worker), pads.count()) +
              (worker == 0 ? header(sizeof(Id)) : 0);
   }
   return slots;
@@ -245,9 +236,7 @@ std::uint64_t workerCycles(const JoinCandidates<Id>& vertex, unsigned worker) {
 // A number's load, sum and branch.
 std::uint64_t workerCycles(const SumDropped& vertex, unsigned) { return kCall + 3 + 2 + Slots{3} * vertex.count; }
 
-template class CutCandidates<unsigned short>;
-template class CutCandidates<int>;
-template class JoinCandidates<unsigned short>;
-template class JoinCandidates<int>;
+SNNJAX_INSTANCES_OF_IDS(CutCandidates)
+SNNJAX_INSTANCES_OF_IDS(JoinCandidates)
 
 }  // namespace snnjax

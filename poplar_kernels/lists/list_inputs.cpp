@@ -1,7 +1,6 @@
 // lif_network: dense inputs on their way to the neurons. Their home lists the nonzero ones, so that the cost of sums
 // and weight gradients grows with these alone.
 #include "../numbers.hpp"
-#include "../vertex.hpp"
 #include "cycles.hpp"
 #include "lists.hpp"
 
@@ -16,8 +15,8 @@ class ListInputs : public poplar::MultiVertex {
   poplar::Input<unsigned> block;
   unsigned num_blocks, rows, stride, num_inputs;
 
-  bool compute(unsigned worker) {
-    if (*block >= num_blocks) return true;
+  void compute(unsigned worker) {
+    if (*block >= num_blocks) return;
     for (unsigned b = worker; b < rows; b += numWorkers()) {
       unsigned short* const record = &lists[b * stride];
       const unsigned count =
@@ -26,7 +25,6 @@ class ListInputs : public poplar::MultiVertex {
         record[i] = static_cast<unsigned short>(count);  // kept, listed, true spikes
       writeStarts(record, record + kListHeader, count, num_inputs);
     }
-    return true;
   }
 
  private:

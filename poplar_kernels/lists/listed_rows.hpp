@@ -233,7 +233,7 @@ inline void addBlock(ListedRows<float> rows, const Id* ids, Range range, V value
   using Of = Numbers<N>;
   N terms[kBlocks];
   for (unsigned i = 0; i < kBlocks; ++i) terms[i] = Of::load(vector + first + i * Of::kCount);
-  for (unsigned k = range.first; k < range.last; ++k) {
+  for (const unsigned k : range) {
     float* const row = rows.row(ids[k]) + first;
     for (unsigned i = 0; i < kBlocks; ++i) {
       float* const at = row + i * Of::kCount;

@@ -1,9 +1,7 @@
 // From marks to the candidates of capped lists: neurons mark whom a list may name (conventions.hpp), so that a list's
 // home passes over all others, sixteen at a time.
-#include <bit>
 
 #include "../numbers.hpp"
-#include "../vertex.hpp"
 #include "candidates.hpp"
 #include "cycles.hpp"
 
@@ -16,7 +14,7 @@ class PackMarks : public poplar::MultiVertex {
   InOut<float> offered;  // [rows, stride], membranes of the neurons; the words behind them are written
   unsigned rows, neurons, stride;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     switch ((neurons + 1) / 2) {  // few pairs without a loop
       case 1: return pack<1>(worker);
       case 2: return pack<2>(worker);
@@ -30,16 +28,15 @@ class PackMarks : public poplar::MultiVertex {
   void store(unsigned row, unsigned k, unsigned word) { offered[row * stride + neurons + k] = bitsOf<float>(word); }
 
   template <unsigned kPairs>
-  bool pack(unsigned worker) {
+  void pack(unsigned worker) {
     for (unsigned row = worker; row < rows; row += numWorkers()) {
       unsigned word = 0;
       for (unsigned pair = 0; pair < kPairs; ++pair) word |= marks[row * kPairs + pair];
       store(row, 0, word);
     }
-    return true;
   }
 
-  bool packAll(unsigned worker) {
+  void packAll(unsigned worker) {
     const unsigned pairs = (neurons + 1) / 2;
     for (unsigned row = worker; row < rows; row += numWorkers()) {
       for (unsigned first = 0; first < pairs; first += kNeuronsOfMark / 2) {
@@ -50,7 +47,6 @@ class PackMarks : public poplar::MultiVertex {
         store(row, first / (kNeuronsOfMark / 2), word);
       }
     }
-    return true;
   }
 };
 
@@ -65,20 +61,17 @@ class SelectMarked : public poplar::MultiVertex {
   // A share of the neurons is so many whole blocks, and so many columns of one more.
   unsigned share_blocks, share_columns;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     for (unsigned row = 0; row < rows; ++row) {
       PartWriter<unsigned short> part(&lists[0], &membranes[0], neuronsOfShare(neurons), row, worker);
       forEachWord(row, worker, [&](unsigned word, unsigned first, const float* v, Range own) {
-        for (unsigned left = (word | word << kNeuronsOfMark) & kMarksOfSpikes; left != 0;) {
-          const auto i = static_cast<unsigned>(__builtin_clz(left));
-          left &= ~(kFirstMark >> i);
-          if (first + i - own.first >= own.last - own.first) continue;  // of another share
-          part.add(first + i, v[i], (word << i & kFirstMark) != 0);
-        }
+        forEachMark((word | word << kNeuronsOfMark) & kMarksOfSpikes, [&](unsigned i) {
+          if (own.contains(first + i))
+            part.add(first + i, v[i], (word << i & kFirstMark) != 0);  // else of another share
+        });
       });
       part.finish();
     }
-    return true;
   }
 
   // Calls body(word, first neuron, its membrane, own neurons) for the words that mark any neuron.
@@ -127,10 +120,7 @@ std::uint64_t workerCycles(const SelectMarked& vertex, unsigned worker) {
       ++words;
       const unsigned marked = (word | word << kNeuronsOfMark) & kMarksOfSpikes;
       passed += static_cast<Slots>(std::popcount(marked));
-      for (unsigned i = 0; i < kNeuronsOfMark; ++i) {
-        const bool is_own = first + i - own.first < own.count();
-        found += is_own && (marked & kFirstMark >> i) != 0 ? 1 : 0;
-      }
+      forEachMark(marked, [&](unsigned i) { found += own.contains(first + i) ? 1 : 0; });
     });
     slots += kFirstBlock + before / columns * kNextBlock + blocksOfRow(blocks, columns) + words * kMarkedWord +
              passed * kMarkedCandidate + partOf(found, sizeof(unsigned short));

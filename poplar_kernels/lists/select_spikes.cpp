@@ -1,7 +1,5 @@
 // select_spikes: the candidates of capped lists, which join_candidates.cpp joins; their values, and their gradient.
-#include "../numbers.hpp"
 #include "../surrogates.hpp"
-#include "../vertex.hpp"
 #include "../words.hpp"
 #include "candidates.hpp"
 #include "cycles.hpp"
@@ -20,13 +18,12 @@ class SelectCandidates : public poplar::MultiVertex {
   Out<float> membranes;  // [rows, workers, slots], of Part
   unsigned rows, neurons;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     for (unsigned row = 0; row < rows; ++row) {
       PartWriter<Id> part(&lists[0], &membranes[0], neuronsOfShare(neurons), row, worker);
       forEachCandidate(row, worker, [&](unsigned j, float v, bool is_spike) { part.add(j, v, is_spike); });
       part.finish();
     }
-    return true;
   }
 
   // Calls body(j, v, is_spike) for the candidates of a worker in a row: those above the least threshold.
@@ -59,13 +56,11 @@ class ListValues : public poplar::MultiVertex {
   Out<W> values;  // [rows, capacity]
   unsigned rows, stride, capacity;
 
-  bool compute(unsigned worker) {
-    const Range own = shareOf(rows, worker, capacity % kPerWord<W> == 0 ? 1 : kPerWord<W>);
-    for (unsigned b = own.first; b < own.last; ++b) {
+  void compute(unsigned worker) {
+    for (const unsigned b : shareOf(rows, worker, capacity % kPerWord<W> == 0 ? 1 : kPerWord<W>)) {
       const unsigned spikes = List<Id>{&lists[b * stride], capacity}.spikes();
       for (unsigned k = 0; k < capacity; ++k) values[b * capacity + k] = static_cast<W>(k < spikes ? 1.0f : 0.0f);
     }
-    return true;
   }
 };
 
@@ -82,9 +77,8 @@ class SelectSpikesBackward : public poplar::MultiVertex {
   unsigned char surrogate;  // enum Surrogate
   float slope;
 
-  bool compute(unsigned worker) {
-    const Range own = shareOf(rows, worker, neurons % kPerWord<T> == 0 ? 1 : kPerWord<T>);
-    for (unsigned b = own.first; b < own.last; ++b) {
+  void compute(unsigned worker) {
+    for (const unsigned b : shareOf(rows, worker, neurons % kPerWord<T> == 0 ? 1 : kPerWord<T>)) {
       T* const row = &g_v[b * neurons];
       fillRows(row, static_cast<T>(0.0f), neurons, neurons);
       for (unsigned k = 0; k < capacity; ++k) {
@@ -95,7 +89,6 @@ class SelectSpikesBackward : public poplar::MultiVertex {
         row[j] = static_cast<T>(toFloat(row[j]) + g);
       }
     }
-    return true;
   }
 };
 
@@ -141,15 +134,10 @@ std::uint64_t workerCycles(const SelectSpikesBackward<T, Id>& vertex, unsigned w
   return slots + Slots{own.count()} * (10 + kToRows + filled(vertex.neurons, sizeof(T), vertex.neurons));
 }
 
-template class SelectCandidates<unsigned short>;
-template class SelectCandidates<int>;
-template class ListValues<float, unsigned short>;
-template class ListValues<float, int>;
-template class ListValues<half, unsigned short>;
-template class ListValues<half, int>;
-template class SelectSpikesBackward<float, unsigned short>;
-template class SelectSpikesBackward<float, int>;
-template class SelectSpikesBackward<half, unsigned short>;
-template class SelectSpikesBackward<half, int>;
+SNNJAX_INSTANCES_OF_IDS(SelectCandidates)
+SNNJAX_INSTANCES_OF_IDS(ListValues, float)
+SNNJAX_INSTANCES_OF_IDS(ListValues, half)
+SNNJAX_INSTANCES_OF_IDS(SelectSpikesBackward, float)
+SNNJAX_INSTANCES_OF_IDS(SelectSpikesBackward, half)
 
 }  // namespace snnjax

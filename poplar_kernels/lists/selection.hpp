@@ -8,30 +8,15 @@
 
 namespace snnjax {
 
-// Keeps membranes above a bound and, of those equal to it, ids up to a hash.
-struct Cut {
-  float bound;
-  bool keeps_ties;
-  unsigned last_hash;
-  // The cost of the search: passes that count membranes above a bound, passes for the next one beyond a bound, passes
-  // over the ties, and the number of ties.
-  unsigned counts, walks, tie_passes, ties;
-
-  bool keeps(float v, unsigned id) const { return v > bound || (keeps_ties && v == bound && hashOf(id) <= last_hash); }
-};
-
-// The same in two words (conventions.hpp).
+// Keeps membranes above a bound and, of those equal to it, ids up to a hash: two words (conventions.hpp).
 struct Limit {
   float bound;
   unsigned last_hash;
 
   static Limit all() { return {-__builtin_inff(), ~0U}; }
   static Limit none() { return {__builtin_nanf(""), 0}; }
-  // The next float above a bound that keeps none of those equal to it.
-  static Limit of(const Cut& cut) {
-    if (cut.keeps_ties) return {cut.bound, cut.last_hash};
-    return {floatOf(keyOf(cut.bound == 0.0f ? 0.0f : cut.bound) + 1), ~0U};
-  }
+  // From the next float on, which is above both zeros if `v` is one.
+  static Limit above(float v) { return {floatOf(keyOf(v == 0.0f ? 0.0f : v) + 1), ~0U}; }
   static Limit from(const unsigned* words) { return {bitsOf<float>(words[0]), words[1]}; }
   void to(unsigned* words) const {
     words[0] = bitsOf<unsigned>(bound);
@@ -41,6 +26,13 @@ struct Limit {
   bool keeps(float v, unsigned id) const { return v > bound || (v == bound && hashOf(id) <= last_hash); }
 };
 
+// A limit, and the cost of the search for it: passes that count membranes above a bound, passes for the next one beyond
+// a bound, passes over the ties, and the number of ties.
+struct Cut {
+  Limit limit;
+  unsigned counts = 0, walks = 0, tie_passes = 0, ties = 0;
+};
+
 // The largest hash among the `slots` ids kept at the cut's bound, which are those with the smallest hashes.
 inline unsigned lastHash(Cut& cut, unsigned slots, auto&& forEach) {
   unsigned first = 0, last = ~0U;
@@ -48,7 +40,7 @@ inline unsigned lastHash(Cut& cut, unsigned slots, auto&& forEach) {
     const unsigned middle = first + (last - first) / 2;
     unsigned counted = 0, ties = 0;
     forEach([&](float v, unsigned id) {
-      if (v != cut.bound) return;
+      if (v != cut.limit.bound) return;
       ++ties;
       counted += hashOf(id) <= middle ? 1 : 0;
     });
@@ -175,16 +167,17 @@ constexpr unsigned kFewBeyond = 3;
 // they are to each other does not matter, but for ties, which are found by bisecting their hashes. It needs no extra
 // memory; workers that share a row all search.
 inline Cut findCut(unsigned count, unsigned slots, Extremes extremes, auto&& countAbove, auto&& next, auto&& forEach) {
-  constexpr float kInfinity = __builtin_inff();
-  if (count <= slots || slots == 0) return {count <= slots ? -kInfinity : kInfinity, false, 0, 0, 0, 0, 0};
-  Cut cut = {0.0f, true, ~0U, 0, 0, 0, 0};
+  if (count <= slots) return {Limit::all()};
+  if (slots == 0) return {Limit::none()};
+  Cut cut;
   unsigned first = keyOf(extremes.least), last = keyOf(extremes.largest), above = 0;
   bool may_walk = true;
   unsigned middle = first + (last - first) / 2;
   while (first < last) {
     const unsigned counted = countAbove(floatOf(middle));
     ++cut.counts;
-    if (counted == slots) return {floatOf(middle), false, 0, cut.counts, cut.walks, 0, 0};
+    cut.limit = Limit::above(floatOf(middle));
+    if (counted == slots) return cut;
     const bool is_low = counted > slots;
     const unsigned beyond = is_low ? counted - slots : slots - counted;
     const float bound = floatOf(is_low ? middle : middle + 1);
@@ -203,8 +196,8 @@ inline Cut findCut(unsigned count, unsigned slots, Extremes extremes, auto&& cou
     const unsigned key = keyOf(nearest) - (is_low ? 0 : 1);
     if (key - first < last - first) middle = key;
   }
-  cut.bound = floatOf(first);
-  cut.last_hash = lastHash(cut, slots - above, forEach);
+  cut.limit.bound = floatOf(first);
+  cut.limit.last_hash = lastHash(cut, slots - above, forEach);
   return cut;
 }
 

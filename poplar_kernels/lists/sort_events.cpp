@@ -3,7 +3,6 @@
 #include <utility>
 #include <vector>
 
-#include "../vertex.hpp"
 #include "cycles.hpp"
 #include "lists.hpp"
 
@@ -18,17 +17,16 @@ class CheckEvents : public poplar::MultiVertex {
   Out<unsigned> sorted;          // [rows, workers], 1 for shares without a fault, else 0
   unsigned rows, capacity, num_inputs;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const Range own = quickShareOf(capacity, worker);
     for (unsigned row = 0; row < rows; ++row) sorted[row * numWorkers() + worker] = isSorted(row, own) ? 1 : 0;
-    return true;
   }
 
  private:
   bool isSorted(unsigned row, Range own) const {
     const Source* const of_row = &ids[row * capacity];
     auto before = own.first == 0 ? 0 : static_cast<unsigned>(of_row[own.first - 1]);
-    for (unsigned k = own.first; k < own.last; ++k) {
+    for (const unsigned k : own) {
       const auto id = static_cast<unsigned>(of_row[k]);
       if (id < before) return false;
       before = id;
@@ -55,17 +53,16 @@ class SortEvents : public poplar::MultiVertex {
   If<valued, Out<unsigned>> slots;  // [rows, capacity], likewise
   unsigned rows, capacity, stride, num_inputs;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const bool is_shared = rows < numWorkers();  // each row by all workers
     for (unsigned row = is_shared ? 0 : worker; row < rows; row += is_shared ? 1 : numWorkers()) {
       if (isSorted(row)) {
         const Range own = is_shared ? Range{worker, worker + 1} : Range{0, numWorkers()};
-        for (unsigned share = own.first; share < own.last; ++share) copyShare(row, share);
+        for (const unsigned share : own) copyShare(row, share);
       } else if (!is_shared || worker == 0) {
         sort(row);
       }
     }
-    return true;
   }
 
   bool isSorted(unsigned row) const {
@@ -143,7 +140,7 @@ class UnsortEvents : public poplar::MultiVertex {
   Out<float> out;            // [rows, capacity]
   unsigned rows, capacity, stride;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     for (unsigned row = worker; row < rows; row += numWorkers()) {
       const unsigned first = row * capacity;
       for (unsigned k = 0; k < capacity; ++k) out[first + k] = 0.0f;
@@ -152,7 +149,6 @@ class UnsortEvents : public poplar::MultiVertex {
         if (slots[first + k] < capacity) out[first + slots[first + k]] = g[first + k];
       }
     }
-    return true;
   }
 };
 
@@ -174,50 +170,65 @@ Slots movesOf(const auto& vertex, unsigned row, bool valued) {
   return moves;
 }
 
+// A share of a row: its pointers 4, the entry before it 2, its flag 3; a slot's load, comparison and branch, loop; its
+// value's load, range 2, comparison and branch.
 template <class Source, bool valued>
 std::uint64_t workerCycles(const CheckEvents<Source, valued>& vertex, unsigned worker) {
-  const Range own = quickShareOf(vertex.capacity, worker);
-  return entry(valued ? 6 : 5, false) + 6 + vertex.rows * checkedEvents(own.count(), valued);
+  const Slots slots = quickShareOf(vertex.capacity, worker).count();
+  return entry(valued ? 6 : 5, false) + 6 + vertex.rows * (9 + slots * (4 + (valued ? 5 : 0)));
 }
 
+// What is copied, a share of a sorted row: the search for its end; of two entries two loads, the test for the second
+// one, both in one 2, the store, the loop; with values three words each and a loop of their own. A worker's word of the
+// header: around it 8, the searches for the starts in it with their bounds.
+Slots copiedShare(Slots capacity, unsigned listed, unsigned share, bool valued) {
+  const Slots words = quickShareOf((listed + 1) / 2, share).count();
+  const unsigned last = 2 * share + 1, starts = last < kStarts ? 0 : last < kListHeader ? (last > kStarts ? 2 : 1) : 0;
+  return numBelow(capacity) + 14 + words * (7 + (valued ? 8 : 0)) + 8 + starts * (2 + numBelow(listed));
+}
+
+// A row that one worker sorts. A slot of the input: its id, range 2, loop 2; of one in range the entry before it with
+// the comparison 3, the store of 16 bits; with values 2 more, the value 2, two stores. An entry that moves: the same, a
+// load for each store, the loop. The header: starts, each with its share's bound and the loop 3, for all ids a load,
+// comparison and branch; of two entries both in one 2, and the store.
+Slots sortedRow(List<unsigned short> list, Slots moves, bool valued) {
+  const Slots entry = 3 + kShortStore + (valued ? 2 + 2 + 2 : 0);
+  return 20 + Slots{list.capacity} * 5 + list.listed() * entry + moves * (entry + 2 + (valued ? 1 : 0)) + 8 +
+         Slots{list.spikes()} * 3 + (kShares - 1) * 3 + kListHeader / 2 * 3;
+}
+
+// Whether all shares of a row are sorted: a load of each beside the sum of the one before, and the test.
 template <class Source, bool valued>
 std::uint64_t workerCycles(const SortEvents<Source, valued>& vertex, unsigned worker) {
   const bool is_shared = vertex.rows < vertex.numWorkers();
   Slots slots = entry(valued ? 10 : 7, false);
   for (unsigned row = is_shared ? 0 : worker; row < vertex.rows; row += is_shared ? 1 : vertex.numWorkers()) {
     const List<unsigned short> list = {&vertex.lists[row * vertex.stride], vertex.capacity};
-    const unsigned kept = list.spikes(), listed = list.listed(), words = (listed + 1) / 2;
-    slots += kSortedRow;
+    slots += 2 + kShares + 2;
     if (vertex.isSorted(row)) {
-      const Range own = is_shared ? Range{worker, worker + 1} : Range{0, vertex.numWorkers()};
-      for (unsigned share = own.first; share < own.last; ++share) {
-        const Range of_share = quickShareOf(words, share);
-        slots += numBelow(vertex.capacity) + copiedEvents(of_share.last - of_share.first, valued) +
-                 headerWord(share, listed);
+      for (const unsigned share : is_shared ? Range{worker, worker + 1} : Range{0, vertex.numWorkers()}) {
+        slots += copiedShare(vertex.capacity, list.listed(), share, valued);
       }
     } else if (!is_shared || worker == 0) {
-      slots += sortedEvents(listed, vertex.capacity, movesOf(vertex, row, valued), valued) + eventsHeader(kept);
+      slots += sortedRow(list, movesOf(vertex, row, valued), valued);
     }
   }
   return slots;
 }
 
+// A zero by its store and branch; an entry: its slot, range 2, address 1, load, store, loop 2.
 std::uint64_t workerCycles(const UnsortEvents& vertex, unsigned worker) {
   Slots slots = entry(7, false);
   for (unsigned row = worker; row < vertex.rows; row += vertex.numWorkers()) {
     const List<unsigned short> list = {&vertex.lists[row * vertex.stride], vertex.capacity};
-    slots += unsortedEvents(list.listed(), vertex.capacity);
+    slots += 12 + Slots{vertex.capacity} * 2 + kRecordHeader + list.listed() * 8;
   }
   return slots;
 }
 
-template class CheckEvents<unsigned short, false>;
-template class CheckEvents<unsigned short, true>;
-template class CheckEvents<int, false>;
-template class CheckEvents<int, true>;
-template class SortEvents<unsigned short, false>;
-template class SortEvents<unsigned short, true>;
-template class SortEvents<int, false>;
-template class SortEvents<int, true>;
+SNNJAX_INSTANCES_OF_CHOICES(CheckEvents, unsigned short)
+SNNJAX_INSTANCES_OF_CHOICES(CheckEvents, int)
+SNNJAX_INSTANCES_OF_CHOICES(SortEvents, unsigned short)
+SNNJAX_INSTANCES_OF_CHOICES(SortEvents, int)
 
 }  // namespace snnjax

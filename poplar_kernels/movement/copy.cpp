@@ -1,5 +1,4 @@
 // Elements written without arithmetic: a constant, a transposed copy.
-#include <type_traits>
 
 #include "../vertex.hpp"
 #include "../words.hpp"
@@ -15,7 +14,7 @@ class Fill : public poplar::MultiVertex {
   unsigned count;
   T value;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const Range share = shareOf(count, worker, kPerVector<T>);
     alignas(8) T word[kPerVector<T>];
     for (T& each : word) each = value;
@@ -25,7 +24,6 @@ class Fill : public poplar::MultiVertex {
     }
     for (; i + kPerVector<T> <= share.last; i += kPerVector<T>) moveWord<8>(&out[i], word);
     for (; i < share.last; ++i) out[i] = value;
-    return true;
   }
 };
 
@@ -37,19 +35,18 @@ class Transpose : public poplar::MultiVertex {
   Out<T> out;  // [columns, rows]
   unsigned rows, columns;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     // Shares are ranges of whole words of `out`, so that no two workers write to the same word.
     const Range share = shareOf(rows * columns, worker, kPerWord<T>);
-    if (share.first == share.last) return true;
+    if (share.first == share.last) return;
     unsigned column = share.first / rows, row = share.first % rows;
-    for (unsigned i = share.first; i < share.last; ++i) {
+    for (const unsigned i : share) {
       out[i] = in[row * columns + column];
       if (++row == rows) {
         row = 0;
         ++column;
       }
     }
-    return true;
   }
 };
 
@@ -63,20 +60,7 @@ std::uint64_t workerCycles(const Transpose<T>& vertex, unsigned worker) {
   return cycles::transpose(shareOf(vertex.rows * vertex.columns, worker, kPerWord<T>).count(), kPerWord<T>);
 }
 
-// Every element type that a tensor may have.
-template class Fill<float>;
-template class Fill<half>;
-template class Fill<int>;
-template class Fill<unsigned>;
-template class Fill<short>;
-template class Fill<unsigned short>;
-template class Fill<char>;
-template class Fill<signed char>;
-template class Fill<unsigned char>;
-template class Fill<bool>;
-// Elements of any type, by their width.
-template class Transpose<unsigned>;
-template class Transpose<unsigned short>;
-template class Transpose<unsigned char>;
+SNNJAX_INSTANCES_OF_ELEMENTS(Fill)
+SNNJAX_INSTANCES_OF_WIDTHS(Transpose)
 
 }  // namespace snnjax

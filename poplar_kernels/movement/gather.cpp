@@ -1,5 +1,4 @@
 // Rows of a table by index, and a window of rows; elements of any type, by their width.
-#include <type_traits>
 
 #include "../vertex.hpp"
 #include "../words.hpp"
@@ -7,16 +6,12 @@
 
 namespace snnjax {
 
-namespace {
-
 // Zeros where there is no such row.
 template <class Table, class T>
 void takeRow(const Table& table, unsigned row, unsigned rows, T* to, unsigned width) {
   if (row < rows) return copyRows(to, &table[row * width], width, width);
   fillRows(to, T(0), width, width);
 }
-
-}  // namespace
 
 // out[k] = table[ids[k] - first_row], zeros where there is no such row: each tile that holds part of a table looks up
 // its own rows, and their sum is the result. Workers share the ids.
@@ -29,13 +24,11 @@ class Gather : public poplar::MultiVertex {
   unsigned rows, width, count;
   unsigned first_row;  // the number of the table's first row
 
-  bool compute(unsigned worker) {
-    const Range share = shareOf(count, worker, rowsPerUnit<T>(width));
-    for (unsigned k = share.first; k < share.last; ++k) {
+  void compute(unsigned worker) {
+    for (const unsigned k : shareOf(count, worker, rowsPerUnit<T>(width))) {
       const unsigned row = ids[k] - first_row;  // below it wraps around: out of range too
       takeRow(table, row, rows, &out[k * width], width);
     }
-    return true;
   }
 };
 
@@ -51,13 +44,11 @@ class GatherAt : public poplar::MultiVertex {
   unsigned first_row;  // the number of the table's first row
   unsigned last, from_end;
 
-  bool compute(unsigned worker) {
-    const Range share = shareOf(count, worker, rowsPerUnit<T>(width));
-    for (unsigned k = share.first; k < share.last; ++k) {
+  void compute(unsigned worker) {
+    for (const unsigned k : shareOf(count, worker, rowsPerUnit<T>(width))) {
       const unsigned row = moved(starts[k]) - first_row;
       takeRow(table, row, rows, &out[k * width], width);
     }
-    return true;
   }
 
  private:
@@ -81,14 +72,13 @@ class DynamicSlice : public poplar::MultiVertex {
   Out<T> out;                      // [count, width]
   unsigned rows, width, count;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const Range share = shareOf(count, worker, rowsPerUnit<T>(width));
     unsigned row = (*offset % rows + share.first) % rows;
-    for (unsigned k = share.first; k < share.last; ++k) {
+    for (const unsigned k : share) {
       copyRows(&out[k * width], &table[row * width], width, width);
       if (++row == rows) row = 0;
     }
-    return true;
   }
 };
 
@@ -110,14 +100,10 @@ std::uint64_t workerCycles(const DynamicSlice<T>& vertex, unsigned worker) {
   return cycles::sliceRows(share.count(), vertex.width, sizeof(T));
 }
 
-#define SNNJAX_GATHER(T)                \
-  template class Gather<T>;             \
-  template class GatherAt<T, int>;      \
-  template class GatherAt<T, unsigned>; \
-  template class DynamicSlice<T>;
-SNNJAX_GATHER(unsigned)
-SNNJAX_GATHER(unsigned short)
-SNNJAX_GATHER(unsigned char)
-#undef SNNJAX_GATHER
+SNNJAX_INSTANCES_OF_WIDTHS(Gather)
+SNNJAX_INSTANCES_OF_WIDTHS(DynamicSlice)
+SNNJAX_INSTANCES_OF_INTEGERS(GatherAt, unsigned)
+SNNJAX_INSTANCES_OF_INTEGERS(GatherAt, unsigned short)
+SNNJAX_INSTANCES_OF_INTEGERS(GatherAt, unsigned char)
 
 }  // namespace snnjax

@@ -8,23 +8,20 @@ namespace snnjax {
 // then they are moved into [0, limits[d]], or, if not `clamps`, the row is 0xffffffff where one lies outside.
 class RowNumbers : public poplar::MultiVertex {
  public:
-  In<unsigned> starts;           // [count, depth], or the bits of ints
-  In<unsigned> limits, strides;  // [depth]
-  In<unsigned> from_end;         // [depth]
-  In<unsigned> bases;            // [count]
-  In<unsigned> offsets;          // [window]
-  Out<unsigned> numbers;         // [count, window]
+  In<unsigned> starts;                     // [count, depth], or the bits of ints
+  In<unsigned> limits, strides, from_end;  // [depth]
+  In<unsigned> bases;                      // [count]
+  In<unsigned> offsets;                    // [window]
+  Out<unsigned> numbers;                   // [count, window]
   unsigned count, depth, window;
   bool is_signed, clamps;
 
-  bool compute(unsigned worker) {
-    const Range share = shareOf(count, worker);
-    for (unsigned i = share.first; i < share.last; ++i) {
+  void compute(unsigned worker) {
+    for (const unsigned i : shareOf(count, worker)) {
       bool inside = true;
       const unsigned first = firstRow(i, inside);
       for (unsigned j = 0; j < window; ++j) numbers[i * window + j] = inside ? first + offsets[j] : kNowhere;
     }
-    return true;
   }
 
  private:

@@ -19,11 +19,10 @@ class ScatterRows : public poplar::MultiVertex {
   unsigned rows, width, count;
   unsigned first_row;  // the number of the table's first row
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const Range own = shareOf(rows, worker, rowsPerUnit<T>(width));
     forEachOwnRow(&ids[0], count, first_row, own,
                   [&](unsigned k, unsigned row) { copyRows(&table[row * width], &values[k * width], width, width); });
-    return true;
   }
 };
 
@@ -34,9 +33,7 @@ std::uint64_t workerCycles(const ScatterRows<T>& vertex, unsigned worker) {
   return cycles::scatterRows(vertex.count, found, vertex.width, sizeof(T));
 }
 
-template class ScatterRows<unsigned>;
-template class ScatterRows<unsigned short>;
-template class ScatterRows<unsigned char>;
+SNNJAX_INSTANCES_OF_WIDTHS(ScatterRows)
 
 // table[numbers[k] - first_row] = Op(table[...], values[k]) where there is such a row.
 template <class Op, class T>
@@ -48,19 +45,15 @@ class ScatterWith : public poplar::MultiVertex {
   unsigned rows, width, count;
   unsigned first_row;  // the number of the table's first row
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const Range own = shareOf(rows, worker, rowsPerUnit<T>(width));
     forEachOwnRow(&numbers[0], count, first_row, own, [&](unsigned k, unsigned row) {
       for (unsigned i = 0; i < width; ++i) {
         T& element = table[row * width + i];
-        element = static_cast<T>(Op::of(static_cast<A>(element), static_cast<A>(values[k * width + i])));
+        element = static_cast<T>(Op::template of<Accumulator<T>>(element, values[k * width + i]));
       }
     });
-    return true;
   }
-
- private:
-  using A = Accumulator<T>;
 };
 
 template <class Op, class T>
@@ -70,22 +63,12 @@ std::uint64_t workerCycles(const ScatterWith<Op, T>& vertex, unsigned worker) {
   return cycles::scatterWith(vertex.count, found, vertex.width, sizeof(T));
 }
 
-#define SNNJAX_SCATTER_NUMBER(Op)        \
-  template class ScatterWith<Op, float>; \
-  template class ScatterWith<Op, half>;  \
-  template class ScatterWith<Op, int>;   \
-  template class ScatterWith<Op, unsigned>;
-SNNJAX_SCATTER_NUMBER(Sum)
-SNNJAX_SCATTER_NUMBER(Product)
-SNNJAX_SCATTER_NUMBER(Largest)
-SNNJAX_SCATTER_NUMBER(Smallest)
-#undef SNNJAX_SCATTER_NUMBER
-#define SNNJAX_SCATTER_BITS(Op)             \
-  template class ScatterWith<Op, unsigned>; \
-  template class ScatterWith<Op, unsigned char>;
-SNNJAX_SCATTER_BITS(BitAnd)
-SNNJAX_SCATTER_BITS(BitOr)
-SNNJAX_SCATTER_BITS(BitXor)
-#undef SNNJAX_SCATTER_BITS
+SNNJAX_INSTANCES_OF_NUMBERS(ScatterWith, Sum)
+SNNJAX_INSTANCES_OF_NUMBERS(ScatterWith, Product)
+SNNJAX_INSTANCES_OF_NUMBERS(ScatterWith, Largest)
+SNNJAX_INSTANCES_OF_NUMBERS(ScatterWith, Smallest)
+SNNJAX_INSTANCES_OF_BITS(ScatterWith, BitAnd)
+SNNJAX_INSTANCES_OF_BITS(ScatterWith, BitOr)
+SNNJAX_INSTANCES_OF_BITS(ScatterWith, BitXor)
 
 }  // namespace snnjax

@@ -1,6 +1,5 @@
 // Sorting by several keys: keys become unsigned numbers of the same order, a merge sort orders the places of the
 // elements by them, and elements of any type are then taken from their places.
-#include <type_traits>
 
 #include "../numbers.hpp"
 #include "../vertex.hpp"
@@ -18,13 +17,11 @@ class OrderedBits : public poplar::MultiVertex {
   unsigned count;
   bool descending, total;
 
-  bool compute(unsigned worker) {
-    const Range share = shareOf(count, worker, 2);
-    for (unsigned i = share.first; i < share.last; ++i) {
+  void compute(unsigned worker) {
+    for (const unsigned i : shareOf(count, worker, 2)) {
       const unsigned bits = ordered(in[i]);
       out[i] = descending ? ~bits : bits;
     }
-    return true;
   }
 
  private:
@@ -54,13 +51,11 @@ class SortNumbers : public poplar::MultiVertex {
   unsigned num_keys, rows, length;
   unsigned parts, sorted;
 
-  bool compute(unsigned worker) {
-    const Range own = shareOf(rows * parts, worker);
-    for (unsigned i = own.first; i < own.last; ++i) {
+  void compute(unsigned worker) {
+    for (const unsigned i : shareOf(rows * parts, worker)) {
       const unsigned first = i % parts * partLength();
       if (first < length) sortPart(i / parts * length + first, smaller(partLength(), length - first));
     }
-    return true;
   }
   unsigned partLength() const { return (length + parts - 1) / parts; }
 
@@ -107,10 +102,9 @@ class TakeNumbers : public poplar::MultiVertex {
   Out<T> out;            // [rows, count]
   unsigned rows, length, count;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const Range own = shareOf(rows * count, worker, larger(2, kPerWord<T>));
-    for (unsigned i = own.first; i < own.last; ++i) out[i] = in[numbers[i / count * length + i % count]];
-    return true;
+    for (const unsigned i : own) out[i] = in[numbers[i / count * length + i % count]];
   }
 };
 
@@ -129,12 +123,7 @@ std::uint64_t workerCycles(const TakeNumbers<T>& vertex, unsigned worker) {
   return cycles::takeNumbers(shareOf(vertex.rows * vertex.count, worker, larger(2, kPerWord<T>)).count(), sizeof(T));
 }
 
-template class OrderedBits<float>;
-template class OrderedBits<half>;
-template class OrderedBits<int>;
-template class OrderedBits<unsigned>;
-template class TakeNumbers<unsigned>;
-template class TakeNumbers<unsigned short>;
-template class TakeNumbers<unsigned char>;
+SNNJAX_INSTANCES_OF_NUMBERS(OrderedBits)
+SNNJAX_INSTANCES_OF_WIDTHS(TakeNumbers)
 
 }  // namespace snnjax

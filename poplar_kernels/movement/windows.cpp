@@ -6,15 +6,11 @@
 
 namespace snnjax {
 
-namespace {
-
 // The first row of a window of `count` of `rows` rows.
-unsigned firstRow(unsigned start, bool is_signed, unsigned rows, unsigned count) {
+inline unsigned firstRow(unsigned start, bool is_signed, unsigned rows, unsigned count) {
   if (is_signed && start > 0x7fffffff) return 0;
   return smaller(start, rows - count);
 }
-
-}  // namespace
 
 // out[k] = table[first + k]. Workers share the rows of `out`.
 template <class T>
@@ -26,11 +22,10 @@ class SliceWindow : public poplar::MultiVertex {
   unsigned rows, width, count;
   bool is_signed;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const Range share = shareOf(count * width, worker, kPerVector<T>);
     const T* const from = &table[firstRow(*start, is_signed, rows, count) * width];
-    copyRows(&out[share.first], from + share.first, share.last - share.first, width);
-    return true;
+    copyRows(&out[share.first], from + share.first, share.count(), width);
   }
 };
 
@@ -44,11 +39,10 @@ class UpdateWindow : public poplar::MultiVertex {
   unsigned rows, width, count;
   bool is_signed;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const unsigned first = firstRow(*start, is_signed, rows, count) * width;
     const Range own = share(worker, first);
-    copyRows(&table[own.first], &values[own.first - first], own.last - own.first, width);
-    return true;
+    copyRows(&table[own.first], &values[own.first - first], own.count(), width);
   }
   // Elements of the table, in whole vectors of it.
   Range share(unsigned worker, unsigned first) const {
@@ -69,12 +63,7 @@ std::uint64_t workerCycles(const UpdateWindow<T>& vertex, unsigned worker) {
   return cycles::window(vertex.share(worker, vertex.firstElement()).count(), vertex.width, sizeof(T));
 }
 
-#define SNNJAX_WINDOW(T)         \
-  template class SliceWindow<T>; \
-  template class UpdateWindow<T>;
-SNNJAX_WINDOW(unsigned)
-SNNJAX_WINDOW(unsigned short)
-SNNJAX_WINDOW(unsigned char)
-#undef SNNJAX_WINDOW
+SNNJAX_INSTANCES_OF_WIDTHS(SliceWindow)
+SNNJAX_INSTANCES_OF_WIDTHS(UpdateWindow)
 
 }  // namespace snnjax

@@ -1,9 +1,7 @@
 // lif_network without recurrent layers, backward: neurons over a block of steps, from the last to the first. Workers
 // share the numbers of all samples, in pairs.
-#include "../vertex.hpp"
 #include "cycles.hpp"
 #include "membrane_gradient.hpp"
-#include "neuron_rows.hpp"
 
 namespace snnjax {
 
@@ -11,24 +9,20 @@ namespace snnjax {
 template <bool has_second, bool learns>
 class LifGradientScan : public poplar::MultiVertex {
  public:
-  In<float> g_spikes;          // [batch, num_steps, neurons], gradient of own listed spikes, 0 where not listed
-  In<float> g_counts;          // [batch, neurons], gradient of the true spike counts
-  In<float> decay;             // [neurons]
-  In<float> gain;              // [neurons]
-  In<float> threshold;         // [neurons]
-  In<float> second_threshold;  // [neurons]
-  In<unsigned> lengths;        // [batch], steps of each sequence
+  In<float> g_spikes;  // [batch, num_steps, neurons], gradient of own listed spikes, 0 where not listed
+  In<float> g_counts;  // [batch, neurons], gradient of the true spike counts
+  In<float> decay, gain, threshold, second_threshold;  // [neurons]
+  In<unsigned> lengths;                                // [batch], steps of each sequence
   poplar::Input<unsigned> block;
-  In<float> membranes;                   // [all steps + 1, batch, neurons], row t + 1 after step t
-  InOut<float> g_v;                      // [batch, neurons], of the membrane after its reset, of the step after
-  InOut<float> g_last;                   // [batch, neurons], gradient of the last membrane; zeroed once added
-  Out<float> g_current;                  // [batch, num_steps, neurons], gain * g_v, 0 past the end
-  InOut<float> g_bias;                   // [batch, neurons], sum of g_current over time
-  If<learns, InOut<float>> g_decay;      // [batch, neurons], summed over time, as the two below
-  If<learns, InOut<float>> g_threshold;  // [batch, neurons]
-  If<learns, InOut<float>> g_gain;       // [batch, neurons]; 0 where no current can be recovered
-  unsigned num_steps, batch, neurons;    // num_steps: of a block
-  unsigned char reset, surrogate;        // enum Reset, enum Surrogate
+  In<float> membranes;   // [all steps + 1, batch, neurons], row t + 1 after step t
+  InOut<float> g_v;      // [batch, neurons], of the membrane after its reset, of the step after
+  InOut<float> g_last;   // [batch, neurons], gradient of the last membrane; zeroed once added
+  Out<float> g_current;  // [batch, num_steps, neurons], gain * g_v, 0 past the end
+  InOut<float> g_bias;   // [batch, neurons], sum of g_current over time
+  // [batch, neurons], summed over time; of the gain 0 where no current can be recovered
+  If<learns, InOut<float>> g_decay, g_threshold, g_gain;
+  unsigned num_steps, batch, neurons;  // num_steps: of a block
+  unsigned char reset, surrogate;      // enum Reset, enum Surrogate
   bool detach_reset;
   float slope;
   If<!has_second && !learns, bool> starts;  // from a gradient and a sum of 0, which nobody has stored
@@ -41,7 +35,7 @@ class LifGradientScan : public poplar::MultiVertex {
   If<has_second, bool> raises;                      // a layer that learns reads `w` in any case
   static constexpr bool kHasSecond = has_second;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const unsigned before = *block * num_steps;
     forEachOwnNumber(batch, neurons, worker, [&](unsigned b, unsigned j, auto numbers) {
       const unsigned first = b * num_steps * neurons + j, inside = stepsInside(lengths[b], before, num_steps);
@@ -52,7 +46,6 @@ class LifGradientScan : public poplar::MultiVertex {
         addSteps(inside, b, j, numbers);
       }
     });
-    return true;
   }
 
   // Whether no gradient comes to the spike of a step.
@@ -121,21 +114,19 @@ class LifGradientScan : public poplar::MultiVertex {
 template <bool learns>
 class LeakyGradientScan : public poplar::MultiVertex {
  public:
-  In<float> g_output;    // [batch, num_steps, neurons], gradient of the readout's membranes
-  In<float> decay;       // [neurons]
-  In<float> gain;        // [neurons]
-  In<unsigned> lengths;  // [batch], steps of each sequence
+  In<float> g_output;     // [batch, num_steps, neurons], gradient of the readout's membranes
+  In<float> decay, gain;  // [neurons]
+  In<unsigned> lengths;   // [batch], steps of each sequence
   poplar::Input<unsigned> block;
-  If<learns, In<float>> membranes;     // [all steps + 1, batch, neurons], row t + 1 after step t
-  InOut<float> g_v;                    // [batch, neurons], of the last membrane on entry, of the first one on return
-  Out<float> g_current;                // [batch, num_steps, neurons], gain * g_v, 0 past the end
-  InOut<float> g_bias;                 // [batch, neurons], sum of g_current over time
-  If<learns, InOut<float>> g_decay;    // [batch, neurons], summed over time
-  If<learns, InOut<float>> g_gain;     // [batch, neurons], likewise; 0 where the gain itself is 0
-  unsigned num_steps, batch, neurons;  // num_steps: of a block
-  bool starts;                         // from a sum of 0, which nobody has stored
+  If<learns, In<float>> membranes;  // [all steps + 1, batch, neurons], row t + 1 after step t
+  InOut<float> g_v;                 // [batch, neurons], of the last membrane on entry, of the first one on return
+  Out<float> g_current;             // [batch, num_steps, neurons], gain * g_v, 0 past the end
+  InOut<float> g_bias;              // [batch, neurons], sum of g_current over time
+  If<learns, InOut<float>> g_decay, g_gain;  // [batch, neurons], summed over time; that of a gain of 0 is 0
+  unsigned num_steps, batch, neurons;        // num_steps: of a block
+  bool starts;                               // from a sum of 0, which nobody has stored
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const unsigned before = *block * num_steps;
     forEachOwnNumber(batch, neurons, worker, [&](unsigned b, unsigned j, auto numbers) {
       const unsigned i = b * neurons + j, first = b * num_steps * neurons + j;
@@ -150,21 +141,16 @@ class LeakyGradientScan : public poplar::MultiVertex {
         g = g + numbers.load(&g_output[first + t * neurons]);
         const auto of_current = own_gain * g;
         numbers.store(&g_current[first + t * neurons], of_current);
-        if constexpr (learns) addConstants(before + t, g, i, j, numbers);
+        if constexpr (learns) {
+          const float* const v = &membranes[(before + t) * batch * neurons];
+          addLeakyConstantsGradients(*this, v, v + batch * neurons, g, i, j, numbers);
+        }
         sum = sum + of_current;
         g = own_decay * g;
       }
       numbers.store(&g_v[i], g);
       numbers.store(&g_bias[i], sum);
     });
-    return true;
-  }
-
- private:
-  template <class N, class Of>
-  void addConstants(unsigned row, N g, unsigned i, unsigned j, Of numbers) {
-    const float* const v = &membranes[row * batch * neurons];
-    addLeakyConstantsGradients(*this, v, v + batch * neurons, g, i, j, numbers);
   }
 };
 
@@ -208,11 +194,8 @@ std::uint64_t workerCycles(const LeakyGradientScan<learns>& vertex, unsigned wor
          });
 }
 
-template class LifGradientScan<false, false>;
-template class LifGradientScan<false, true>;
-template class LifGradientScan<true, false>;
-template class LifGradientScan<true, true>;
-template class LeakyGradientScan<false>;
-template class LeakyGradientScan<true>;
+SNNJAX_INSTANCES_OF_CHOICES(LifGradientScan, false)
+SNNJAX_INSTANCES_OF_CHOICES(LifGradientScan, true)
+SNNJAX_INSTANCES_OF_CHOICES(LeakyGradientScan)
 
 }  // namespace snnjax

@@ -1,7 +1,6 @@
 // lif_network: what a state carries from call to call: the last spikes of a recurrent layer and their gradient, the
 // gradients of the first states. Each runs once, outside of the loops over time.
 #include "../lists/lists.hpp"
-#include "../vertex.hpp"
 #include "../words.hpp"
 #include "cycles.hpp"
 #include "membrane_gradient.hpp"
@@ -28,7 +27,7 @@ class LastSpikes : public poplar::MultiVertex {
   InOut<float> last;
   unsigned rows, stride, capacity, num_neurons, num_steps;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const LastRecord records = {&list[0], rows, stride, capacity, num_steps};
     for (unsigned b = worker; b < rows; b += numWorkers()) {
       if (lengths[b] == 0) continue;
@@ -40,7 +39,6 @@ class LastSpikes : public poplar::MultiVertex {
         if (id < num_neurons) row[id] = 1.0f;
       }
     }
-    return true;
   }
 };
 
@@ -54,7 +52,7 @@ class LastSpikesGradient : public poplar::MultiVertex {
   Out<float> g_listed;  // [rows, num_neurons], 0 where not listed
   unsigned rows, stride, capacity, num_neurons, num_steps;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const LastRecord records = {&list[0], rows, stride, capacity, num_steps};
     for (unsigned b = worker; b < rows; b += numWorkers()) {
       const unsigned first = b * num_neurons;
@@ -67,7 +65,6 @@ class LastSpikesGradient : public poplar::MultiVertex {
       }
       fillRows(&g[first], 0.0f, num_neurons, num_neurons);
     }
-    return true;
   }
 };
 
@@ -90,25 +87,22 @@ class LifLastGradient : public poplar::MultiVertex {
   If<has_second, InOut<float>> g_coupling;  // [batch, neurons], of threshold_coupling, is accumulated
   static constexpr bool kHasSecond = has_second, raises = true;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     for (unsigned b = worker; b < batch; b += numWorkers()) {
-      forEachNumber(neurons, [&](unsigned j, auto numbers) { addGradients(b * neurons + j, j, numbers); });
-    }
-    return true;
-  }
-
- private:
-  template <class Of>
-  void addGradients(unsigned i, unsigned j, Of numbers) {
-    const StateRow states = stateRow(*this, 0);
-    const auto x = Of::load(states.v + i) - raisedThreshold(*this, states, i, j, numbers);
-    const auto g = maskedProduct(Of::load(&g_spikes[i]), surrogateDerivative(x, surrogate, slope));
-    Of::store(&g_last[i], Of::load(&g_last[i]) + g);
-    Of::store(&g_threshold[i], Of::load(&g_threshold[i]) - g);
-    if constexpr (has_second) {
-      const auto coupling = SecondOf<LifLastGradient, Of>(*this, j, numbers)[ThresholdCoupling];
-      Of::store(&g_last_w[i], Of::load(&g_last_w[i]) - coupling * g);
-      Of::store(&g_coupling[i], Of::load(&g_coupling[i]) - g * Of::load(states.w + i));
+      forEachNumber(neurons, [&](unsigned j, auto numbers) {
+        using Of = decltype(numbers);
+        const unsigned i = b * neurons + j;
+        const StateRow states = stateRow(*this, 0);
+        const auto x = Of::load(states.v + i) - raisedThreshold(*this, states, i, j, numbers);
+        const auto g = maskedProduct(Of::load(&g_spikes[i]), surrogateDerivative(x, surrogate, slope));
+        Of::store(&g_last[i], Of::load(&g_last[i]) + g);
+        Of::store(&g_threshold[i], Of::load(&g_threshold[i]) - g);
+        if constexpr (has_second) {
+          const auto coupling = SecondOf<LifLastGradient, Of>(*this, j, numbers)[ThresholdCoupling];
+          Of::store(&g_last_w[i], Of::load(&g_last_w[i]) - coupling * g);
+          Of::store(&g_coupling[i], Of::load(&g_coupling[i]) - g * Of::load(states.w + i));
+        }
+      });
     }
   }
 };
@@ -137,31 +131,29 @@ class LifFirstGradient : public poplar::MultiVertex {
   If<has_second, InOut<float>> g_coupling;  // [batch, neurons], of threshold_coupling, is accumulated
   static constexpr bool kHasSecond = has_second, raises = true;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     for (unsigned b = worker; b < batch; b += numWorkers()) {
-      forEachNumber(neurons, [&](unsigned j, auto numbers) { writeGradients(b * neurons + j, j, numbers); });
+      forEachNumber(neurons, [&](unsigned j, auto numbers) {
+        using Of = decltype(numbers);
+        const unsigned i = b * neurons + j;
+        const StateRow states = stateRow(*this, 0);
+        const auto v = Of::load(states.v + i), limit = raisedThreshold(*this, states, i, j, numbers);
+        auto g = throughReset(Of::load(&g_v[i]), v, limit, reset, detach_reset, surrogate, slope);
+        if constexpr (has_second) {
+          const SecondOf<LifFirstGradient, Of> own(*this, j, numbers);
+          const auto g_next = Of::load(&g_w[i]);
+          const auto through_spike =
+              maskedProduct(own[WJump] * g_next, surrogateDerivative(v - limit, surrogate, slope));
+          g.v += through_spike + own[WMembrane] * g_next;
+          g.threshold -= through_spike;
+          const auto g_own = Of::load(&g_last_w[i]) + own[WDecay] * g_next + own[ThresholdCoupling] * g.threshold;
+          Of::store(&g_first_w[i], g_own);
+          Of::store(&g_coupling[i], Of::load(&g_coupling[i]) + g.threshold * Of::load(states.w + i));
+        }
+        Of::store(&g_first[i], Of::load(&g_last[i]) + g.v);
+        Of::store(&g_threshold[i], Of::load(&g_threshold[i]) + g.threshold);
+      });
     }
-    return true;
-  }
-
- private:
-  template <class Of>
-  void writeGradients(unsigned i, unsigned j, Of numbers) {
-    const StateRow states = stateRow(*this, 0);
-    const auto v = Of::load(states.v + i), limit = raisedThreshold(*this, states, i, j, numbers);
-    auto g = throughReset(Of::load(&g_v[i]), v, limit, reset, detach_reset, surrogate, slope);
-    if constexpr (has_second) {
-      const SecondOf<LifFirstGradient, Of> own(*this, j, numbers);
-      const auto g_next = Of::load(&g_w[i]);
-      const auto through_spike = maskedProduct(own[WJump] * g_next, surrogateDerivative(v - limit, surrogate, slope));
-      g.v += through_spike + own[WMembrane] * g_next;
-      g.threshold -= through_spike;
-      const auto g_own = Of::load(&g_last_w[i]) + own[WDecay] * g_next + own[ThresholdCoupling] * g.threshold;
-      Of::store(&g_first_w[i], g_own);
-      Of::store(&g_coupling[i], Of::load(&g_coupling[i]) + g.threshold * Of::load(states.w + i));
-    }
-    Of::store(&g_first[i], Of::load(&g_last[i]) + g.v);
-    Of::store(&g_threshold[i], Of::load(&g_threshold[i]) + g.threshold);
   }
 };
 
@@ -209,9 +201,7 @@ std::uint64_t workerCycles(const LifFirstGradient<has_second>& vertex, unsigned 
   return entry(has_second ? 18 : 12, false) + own * (8 + numbersOf(vertex.neurons) * each);
 }
 
-template class LifFirstGradient<false>;
-template class LifFirstGradient<true>;
-template class LifLastGradient<false>;
-template class LifLastGradient<true>;
+SNNJAX_INSTANCES_OF_CHOICES(LifFirstGradient)
+SNNJAX_INSTANCES_OF_CHOICES(LifLastGradient)
 
 }  // namespace snnjax

@@ -38,8 +38,8 @@ class LifRecurrentStep : public poplar::MultiVertex {
   If<has_second, bool> keep_second, raises;
   static constexpr bool kHasSecond = has_second, kCounts = true;
 
-  bool compute(unsigned worker) {
-    if (*iteration >= num_steps) return true;
+  void compute(unsigned worker) {
+    if (*iteration >= num_steps) return;
     const unsigned t = *block * num_steps + *iteration;
     forEachOwnNumber(batch, neurons, worker, [&](unsigned b, unsigned j, auto numbers) {
       const unsigned row = b * num_steps + *iteration;
@@ -55,7 +55,6 @@ class LifRecurrentStep : public poplar::MultiVertex {
       }
       numbers.store(&sent[b * neurons + j], to_send);
     });
-    return true;
   }
 
   // Rows that a sample reads.
@@ -90,7 +89,7 @@ class ListSpikes : public poplar::MultiVertex {
   Out<float> membranes;  // [workers, slots]
   unsigned pairs, first_id, columns, slots;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const Range own = quickShareOf(pairs, worker);
     unsigned* const list = &rows[worker * (1 + slots)];
     unsigned found = 0;
@@ -110,7 +109,6 @@ class ListSpikes : public poplar::MultiVertex {
     for (; pair + 2 <= own.last; pair += 2) offerPairs(pair, 2);  // two a turn
     if (pair < own.last) offerPairs(pair, 1);
     list[0] = found;
-    return true;
   }
 
   // Whether any of these pairs did: all their bits in one.
@@ -136,7 +134,7 @@ class JoinSpikes : public poplar::MultiVertex {
   Out<float> joined;          // [capacity]
   unsigned slots, capacity, columns;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const SpikeLists from = lists();
     const unsigned first = from.countOf(0, worker), total = first + from.countOf(worker, numWorkers());
     if (worker == 0) joined_rows[0] = smaller(total, capacity);
@@ -146,7 +144,6 @@ class JoinSpikes : public poplar::MultiVertex {
       joined_rows[1 + slot] = from.row(worker, k);
       joined[slot] = from.membrane(worker, k);
     }
-    return true;
   }
 
   SpikeLists lists() const { return {&rows[0], &membranes[0], numWorkers(), slots, columns}; }
@@ -161,7 +158,7 @@ class RankSpikes : public poplar::MultiVertex {
   Out<unsigned> list;   // [1 + slots]
   unsigned parts, own, slots, limit, columns;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const SpikeLists all = lists();
     const unsigned count = all.count(own);
     const bool fits = all.countOf(0, parts) <= limit;
@@ -175,7 +172,6 @@ class RankSpikes : public poplar::MultiVertex {
         list[rank.of_own] = rank.of_all < limit ? all.row(own, k) : kNoRow;
       }
     }
-    return true;
   }
 
   SpikeLists lists() const { return {&rows[0], &membranes[0], parts, slots, columns}; }
@@ -191,7 +187,7 @@ class MergeSpikes : public poplar::MultiVertex {
   If<!ranked, Out<unsigned>> too_many;  // [1], whether there are more than `limit`
   unsigned parts, slots, limit;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     if constexpr (ranked) {
       if (worker == 0) mergeRanked();
     } else {
@@ -202,12 +198,11 @@ class MergeSpikes : public poplar::MultiVertex {
         const unsigned last = smaller(end + from[0], limit);
         for (unsigned k = 1; end < last; ++k) list[end++] = from[k];
       }
-      if (worker > 0) return true;
+      if (worker > 0) return;
       const unsigned all = countOf(parts);
       list[smaller(all, limit)] = kNoRow;
       too_many[0] = all > limit ? 1 : 0;
     }
-    return true;
   }
   unsigned countOf(unsigned last) const {
     unsigned all = 0;

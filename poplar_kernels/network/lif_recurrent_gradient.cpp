@@ -19,12 +19,11 @@ class SlotsOfNeurons : public poplar::MultiVertex {
   InOut<unsigned short> slots;
   unsigned num_steps, batch, stride, capacity, first_id, neurons;  // num_steps: of a block; neurons: even
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     unsigned t = worker;
     for (unsigned b = 0; b < batch; ++b, t -= num_steps) {
       for (; t < num_steps; t += numWorkers()) find(b, t);
     }
-    return true;
   }
 
  private:
@@ -76,9 +75,9 @@ class LifRecurrentGradient : public poplar::MultiVertex {
   If<has_second, bool> raises;                      // a layer that learns reads `w` in any case
   static constexpr bool kHasSecond = has_second;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const unsigned own_step = num_steps - 1 - *iteration;
-    if (own_step >= num_steps) return true;
+    if (own_step >= num_steps) return;
     const unsigned t = *block * num_steps + own_step;
     forEachOwnNumber(batch, neurons, worker, [&](unsigned b, unsigned j, auto numbers) {
       const unsigned i = b * neurons + j, at = (b * num_steps + own_step) * neurons + j;
@@ -94,7 +93,6 @@ class LifRecurrentGradient : public poplar::MultiVertex {
         addPlain(after.v, b, i, j, at, numbers);
       }
     });
-    return true;
   }
 
   // Whether neurons are listed in a step, and whether their counts have gradients.
@@ -159,9 +157,9 @@ class StepDots : public poplar::MultiVertex {
   poplar::Input<unsigned> iteration;
   unsigned num_steps, batch, stride, capacity, num_inputs, neurons;  // num_steps: of a block
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const unsigned t = num_steps - 1 - *iteration;
-    if (t >= num_steps) return true;
+    if (t >= num_steps) return;
     const ListedRows<const W> rows = {&weights[0], num_inputs, neurons};
     for (unsigned b = 0; b < batch; ++b) {
       const unsigned row = b * num_steps + t;
@@ -171,7 +169,6 @@ class StepDots : public poplar::MultiVertex {
       dotListedRows(rows, list.ids() + own.first, own.last - own.first, &g_current[row * neurons],
                     [&](unsigned k, float dot) { to[k] = dot; });
     }
-    return true;
   }
 };
 

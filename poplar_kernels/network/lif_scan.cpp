@@ -1,20 +1,15 @@
 // lif_network without recurrent layers, forward: neurons over a block of steps at once, from currents of all of them.
 // Workers share the numbers of all samples, in pairs; a number's time passes within a worker.
-#include "../vertex.hpp"
 #include "cycles.hpp"
-#include "neuron_rows.hpp"
 
 namespace snnjax {
 
 template <bool has_second, bool counted>
 class LifScan : public poplar::MultiVertex {
  public:
-  In<float> current;                      // [batch, num_steps, neurons], without the bias
-  In<float> bias;                         // [neurons]
-  In<float> decay;                        // [neurons]
-  In<float> gain;                         // [neurons]
-  In<float> threshold, second_threshold;  // [neurons]
-  In<unsigned> lengths;                   // [batch], steps of each sequence
+  In<float> current;                                         // [batch, num_steps, neurons], without the bias
+  In<float> bias, decay, gain, threshold, second_threshold;  // [neurons]
+  In<unsigned> lengths;                                      // [batch], steps of each sequence
   poplar::Input<unsigned> block;
   // [all steps + 1, batch, neurons], row 0 before the first step; [batch, neurons] if no history is kept
   InOut<float> membranes;
@@ -30,7 +25,7 @@ class LifScan : public poplar::MultiVertex {
   If<has_second, bool> keep_second, raises;
   static constexpr bool kHasSecond = has_second, kCounts = counted;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     switch (reset) {  // a loop for each
       case Subtract: return advance<Subtract>(worker);
       case Zero: return advance<Zero>(worker);
@@ -40,7 +35,7 @@ class LifScan : public poplar::MultiVertex {
 
  private:
   template <unsigned char kReset>
-  bool advance(unsigned worker) {
+  void advance(unsigned worker) {
     const unsigned before = *block * num_steps;
     forEachOwnNumber(batch, neurons, worker, [&](unsigned b, unsigned j, auto numbers) {
       NeuronRun<LifScan, decltype(numbers)> run(*this, before, b, j);
@@ -57,23 +52,20 @@ class LifScan : public poplar::MultiVertex {
       for (; t < num_steps; ++t) run.freeze(first + t);
       run.storeCounts();
     });
-    return true;
   }
 };
 
 // The leaky readout.
 class LeakyScan : public poplar::MultiVertex {
  public:
-  In<float> current;     // [batch, num_steps, neurons], without the bias
-  In<float> bias;        // [neurons]
-  In<float> decay;       // [neurons]
-  In<float> gain;        // [neurons]
-  In<unsigned> lengths;  // [batch], steps of each sequence
+  In<float> current;            // [batch, num_steps, neurons], without the bias
+  In<float> bias, decay, gain;  // [neurons]
+  In<unsigned> lengths;         // [batch], steps of each sequence
   poplar::Input<unsigned> block;
   InOut<float> membranes;              // [all steps + 1, batch, neurons], row 0 before the first step
   unsigned num_steps, batch, neurons;  // num_steps: of a block
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const unsigned before = *block * num_steps;
     forEachOwnNumber(batch, neurons, worker, [&](unsigned b, unsigned j, auto numbers) {
       const auto of = [&](const In<float>& constants) { return numbers.load(&constants[j]); };
@@ -94,7 +86,6 @@ class LeakyScan : public poplar::MultiVertex {
       for (; t < inside; ++t, sums += neurons, at += width) advance(0);
       for (; t < num_steps; ++t) numbers.store(at += width, v);
     });
-    return true;
   }
 };
 
@@ -123,9 +114,7 @@ std::uint64_t workerCycles(const LeakyScan& vertex, unsigned worker) {
          });
 }
 
-template class LifScan<false, false>;
-template class LifScan<false, true>;
-template class LifScan<true, false>;
-template class LifScan<true, true>;
+SNNJAX_INSTANCES_OF_CHOICES(LifScan, false)
+SNNJAX_INSTANCES_OF_CHOICES(LifScan, true)
 
 }  // namespace snnjax

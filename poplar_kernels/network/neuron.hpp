@@ -8,7 +8,6 @@
 // it.
 #pragma once
 
-#include "../conventions.hpp"
 #include "../surrogates.hpp"
 
 namespace snnjax {

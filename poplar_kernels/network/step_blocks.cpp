@@ -14,15 +14,14 @@ class LoadBlock : public poplar::MultiVertex {
   poplar::Input<unsigned> block;
   unsigned num_blocks, back, width;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const unsigned from = *block - back;
     const Range own = shareOf(width, worker, kPerVector<T>);
     if (from < num_blocks) {
-      copyRows(&row[own.first], &history[from * width + own.first], own.last - own.first, width);
+      copyRows(&row[own.first], &history[from * width + own.first], own.count(), width);
     } else {
-      fillRows(&row[own.first], T(0), own.last - own.first, width);
+      fillRows(&row[own.first], T(0), own.count(), width);
     }
-    return true;
   }
 };
 
@@ -35,11 +34,10 @@ class StoreBlock : public poplar::MultiVertex {
   poplar::Input<unsigned> block;
   unsigned num_blocks, width;
 
-  bool compute(unsigned worker) {
-    if (*block >= num_blocks) return true;
+  void compute(unsigned worker) {
+    if (*block >= num_blocks) return;
     const Range own = shareOf(width, worker, kPerVector<T>);
-    copyRows(&history[*block * width + own.first], &row[own.first], own.last - own.first, width);
-    return true;
+    copyRows(&history[*block * width + own.first], &row[own.first], own.count(), width);
   }
 };
 
@@ -49,10 +47,7 @@ class Advance : public poplar::Vertex {
   poplar::InOut<unsigned> counter;
   unsigned by;  // may wrap around: counts down
 
-  bool compute() {
-    *counter += by;
-    return true;
-  }
+  void compute() { *counter += by; }
 };
 
 template <class T>

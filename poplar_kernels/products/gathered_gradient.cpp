@@ -2,8 +2,6 @@
 // input has one for each row, and then the rows in which it fires, or their bits where there is no room for more rows.
 // A tile adds up the rows of the currents' gradients in registers.
 #include "../lists/listed_rows.hpp"
-#include "../lists/lists.hpp"
-#include "../vertex.hpp"
 #include "cycles.hpp"
 
 namespace snnjax {
@@ -12,41 +10,34 @@ constexpr unsigned kBits = 32;  // of a word; the first one is the highest
 
 // The spikes of lists as bits. A list may name an input several times: those that it has named `level` times before are
 // marked. Workers share words; the last one, whose share is the smallest, says whether any comes again.
-template <class Id>
 class MaskSpikes : public poplar::MultiVertex {
  public:
-  In<Id> list;          // [rows, stride], records, ids of spikes ascending
-  Out<unsigned> masks;  // [words, rows], a word for 32 inputs
+  In<unsigned short> list;  // [rows, stride], records, ids of spikes ascending
+  Out<unsigned> masks;      // [words, rows], a word for 32 inputs
   poplar::Output<unsigned> more;
   poplar::Input<unsigned> level;
   unsigned rows, stride, capacity, words, num_inputs;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const Range own = quickShareOf(words, worker);
     for (unsigned i = own.first * rows; i < own.last * rows; ++i) masks[i] = 0;
-    for (unsigned b = 0; b < rows; ++b) mark(b, spikesOf(b), inputsOf(own));
+    for (unsigned b = 0; b < rows; ++b) mark(b, inputsOf(own));
     if (worker + 1 == numWorkers()) *more = comesAgain() ? 1 : 0;
-    return true;
   }
   Range inputsOf(Range of_words) const {
     return {smaller(of_words.first * kBits, num_inputs), smaller(of_words.last * kBits, num_inputs)};
   }
 
  private:
-  struct Spikes {
-    const Id* ids;
-    unsigned count;
-  };
-  Spikes spikesOf(unsigned b) const {
-    const List<Id> from = {&list[b * stride], capacity};
-    return {from.ids(), from.spikes()};
-  }
+  List<unsigned short> listOf(unsigned b) const { return {&list[b * stride], capacity}; }
 
-  void mark(unsigned b, Spikes spikes, Range own) {
+  void mark(unsigned b, Range own) {
+    const unsigned short* const ids = listOf(b).ids();
     unsigned before = ~0U, times = 0;
-    for (unsigned k = numBelow(spikes.ids, spikes.count, own.first); k < spikes.count; ++k) {
-      const auto id = static_cast<unsigned>(spikes.ids[k]);
-      if (id - own.first >= own.last - own.first) break;  // of the next worker, or in disorder
+    const unsigned count = listOf(b).spikes();
+    for (unsigned k = numBelow(ids, count, own.first); k < count; ++k) {
+      const auto id = static_cast<unsigned>(ids[k]);
+      if (!own.contains(id)) break;  // of the next worker, or in disorder
       times = id == before ? times + 1 : 0;
       before = id;
       if (times == *level) masks[id / kBits * rows + b] |= kFirstMark >> id % kBits;
@@ -57,8 +48,8 @@ class MaskSpikes : public poplar::MultiVertex {
     const unsigned back = *level + 1;
     bool found = false;
     for (unsigned b = 0; b < rows; ++b) {
-      const Spikes spikes = spikesOf(b);
-      for (unsigned k = back; k < spikes.count; ++k) found |= spikes.ids[k] == spikes.ids[k - back];
+      const unsigned short* const ids = listOf(b).ids();
+      for (unsigned k = back; k < listOf(b).spikes(); ++k) found |= ids[k] == ids[k - back];
     }
     return found;
   }
@@ -72,11 +63,10 @@ class AnyWord : public poplar::Vertex {
   poplar::Output<T> any;
   unsigned count;
 
-  bool compute() {
+  void compute() {
     unsigned all = 0;
     for (unsigned i = 0; i < count; ++i) all |= in[i];
     *any = all != 0;
-    return true;
   }
 };
 
@@ -87,15 +77,14 @@ class TurnMasks : public poplar::MultiVertex {
   Out<unsigned> turned;  // [32]
   unsigned rows;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const Range own = ownInputs(worker);
-    for (unsigned i = own.first; i < own.last; ++i) turned[i] = 0;
+    for (const unsigned i : own) turned[i] = 0;
     const unsigned wanted =
         static_cast<unsigned>((std::uint64_t{1} << (kBits - own.first)) - (std::uint64_t{1} << (kBits - own.last)));
     for (unsigned row = 0; row < rows; ++row) {
       forEachMark(masks[row] & wanted, [&](unsigned i) { turned[i] |= kFirstMark >> row; });
     }
-    return true;
   }
   Range ownInputs(unsigned worker) const { return quickShareOf(kBits, worker); }
 };
@@ -108,13 +97,12 @@ class ListRows : public poplar::MultiVertex {
   Out<unsigned> records;         // [inputs, 1 + room]
   unsigned inputs, words, room;  // room: at least that of the bits
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     for (unsigned input = worker; input < inputs; input += numWorkers()) {
       const unsigned* const bits = &turned[input * words];
       unsigned* const record = &records[input * (1 + room)];
       if (!list(bits, record)) copy(bits, record);
     }
-    return true;
   }
 
  private:
@@ -155,7 +143,7 @@ class GatherGradient : public poplar::MultiVertex {
   unsigned longest;  // rows of an input that one worker adds up
   bool always_adds;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const bool adds = always_adds || *level > 0;
     unsigned* const own = &shared[worker * (1 + kSharedInputs)];
     own[0] = 0;
@@ -176,7 +164,6 @@ class GatherGradient : public poplar::MultiVertex {
         own[++own[0]] = input;
       }
     }
-    return true;
   }
 
  private:
@@ -196,7 +183,7 @@ class SumShared : public poplar::MultiVertex {
   Out<float> sums;           // [tiles, workers, kSharedInputs, neurons]; what is not shared is not written
   unsigned tiles, words, first, rows, neurons;  // the first row is that of so many bits
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     unsigned of = worker;  // another worker's inputs of each tile
     for (unsigned tile = 0; tile < tiles; ++tile, of = of + 1 < numWorkers() ? of + 1 : 0) {
       for (unsigned k = 0; k < count(tile, of); ++k) {
@@ -206,7 +193,6 @@ class SumShared : public poplar::MultiVertex {
                       [&](unsigned j, auto numbers, auto sum) { numbers.store(to + j, sum); });
       }
     }
-    return true;
   }
   unsigned count(unsigned tile, unsigned of) const { return shared[(tile * kShares + of) * (1 + kSharedInputs)]; }
   Marks marks(unsigned tile, unsigned slot) const {
@@ -223,7 +209,7 @@ class AddShared : public poplar::MultiVertex {
   poplar::Output<unsigned> any;
   unsigned groups, neurons;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     if (worker == 0) *any = 0;
     const unsigned* const own = &shared[worker * (1 + kSharedInputs)];
     for (unsigned k = 0; k < own[0]; ++k) {
@@ -235,7 +221,6 @@ class AddShared : public poplar::MultiVertex {
         numbers.store(to + j, sum);
       });
     }
-    return true;
   }
 };
 
@@ -256,13 +241,12 @@ inline MarkedRows markedRows(const Marks& marks) {
 // Zeros, a word each; a row: its record, the search, an id that is too large 5; an id: its load, range 3, how often it
 // came before 3, the comparison 2, its word and bit 4, load, or, store, the loop. Whether any comes again: two loads,
 // the comparison, or and branch for each.
-template <class Id>
-std::uint64_t workerCycles(const MaskSpikes<Id>& vertex, unsigned worker) {
+std::uint64_t workerCycles(const MaskSpikes& vertex, unsigned worker) {
   const Range words = quickShareOf(vertex.words, worker), own = vertex.inputsOf(words);
   const bool is_last = worker + 1 == vertex.numWorkers();
   Slots slots = entry(9, false) + 6 + Slots{words.count()} * vertex.rows * 2;
   for (unsigned b = 0; b < vertex.rows; ++b) {
-    const List<Id> list = {&vertex.list[b * vertex.stride], vertex.capacity};
+    const List<unsigned short> list = {&vertex.list[b * vertex.stride], vertex.capacity};
     const Range found = entriesWithin(list.ids(), list.spikes(), own);
     slots += 8 + kRecordHeader + numBelow(list.spikes()) + 5 + Slots{found.count()} * 17 +
              (is_last ? 6 + Slots{list.spikes()} * 5 : 0);
@@ -280,7 +264,7 @@ std::uint64_t workerCycles(const AnyWord<T>& vertex, unsigned) {
 std::uint64_t workerCycles(const TurnMasks& vertex, unsigned worker) {
   const Range own = vertex.ownInputs(worker);
   Slots slots = entry(3, false) + 8 + 2 * Slots{own.count()} + 5 * Slots{vertex.rows};
-  for (unsigned i = own.first; i < own.last; ++i) slots += bitsOfMask(vertex.turned[i]) * (kBit + 4);
+  for (const unsigned i : own) slots += bitsOfMask(vertex.turned[i]) * (kBit + 4);
   return slots;
 }
 
@@ -343,7 +327,6 @@ std::uint64_t workerCycles(const AddShared& vertex, unsigned worker) {
   return entry(6, false) + 6 + inputs * (8 + numbersOf(vertex.neurons) * (6 + 3 * Slots{vertex.groups}));
 }
 
-template class MaskSpikes<unsigned short>;
 template class AnyWord<unsigned>;
 template class AnyWord<bool>;
 

@@ -1,7 +1,6 @@
 // lif_network: products with the lists of all samples and steps of a block at once, a row for each; and those lists as
 // dense rows, for the matrix unit.
 #include "../lists/listed_rows.hpp"
-#include "../vertex.hpp"
 #include "../words.hpp"
 #include "cycles.hpp"
 
@@ -19,18 +18,18 @@ inline auto valuesOf([[maybe_unused]] const V& vertex, [[maybe_unused]] unsigned
 
 // current[row] = sum of the rows of weights that the spikes of its list name, times their values. The lists were made
 // by codelets of the same pass, from events too.
-template <class W, class Id, bool valued>
+template <class W, bool valued>
 class RowsCurrent : public poplar::MultiVertex {
  public:
-  In<Id> lists;                  // [rows, stride], records of the layer below (lists.hpp)
+  In<unsigned short> lists;      // [rows, stride], records of the layer below (lists.hpp)
   If<valued, In<float>> values;  // [rows, capacity], 0: adds nothing whatever the weights
   In<W> weights;                 // [num_inputs + 1, neurons], last row zeros
   Out<float> current;            // [rows, neurons], without the bias
   unsigned rows, stride, capacity, neurons;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const MadeRows<const W> matrix = {&weights[0], neurons};
-    const Id* record = &lists[worker * stride];
+    const unsigned short* record = &lists[worker * stride];
     float* sums = &current[worker * neurons];
     for (unsigned row = worker; row < rows; row += numWorkers()) {
       sumListedRows(matrix, record + kListHeader, record[kKept], valuesOf<valued>(*this, row),
@@ -38,79 +37,74 @@ class RowsCurrent : public poplar::MultiVertex {
       record += numWorkers() * stride;
       sums += numWorkers() * neurons;
     }
-    return true;
   }
 };
 
 // dots[row, k] = <weights[id], g_current[row]> of each listed id.
-template <class W, class Id>
+template <class W>
 class RowsDots : public poplar::MultiVertex {
  public:
-  In<Id> lists;         // [rows, stride], records of the layer below
-  In<W> weights;        // [num_inputs + 1, neurons], last row zeros
-  In<float> g_current;  // [rows, neurons]
-  Out<float> dots;      // [rows, capacity]
+  In<unsigned short> lists;  // [rows, stride], records of the layer below
+  In<W> weights;             // [num_inputs + 1, neurons], last row zeros
+  In<float> g_current;       // [rows, neurons]
+  Out<float> dots;           // [rows, capacity]
   unsigned rows, stride, capacity, num_inputs, neurons;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const ListedRows<const W> matrix = {&weights[0], num_inputs, neurons};
     for (unsigned row = worker; row < rows; row += numWorkers()) {
-      const List<Id> list = {&lists[row * stride], capacity};
+      const List<unsigned short> list = {&lists[row * stride], capacity};
       dotListedRows(matrix, list.ids(), list.listed(), &g_current[row * neurons],
                     [&](unsigned k, float dot) { dots[row * capacity + k] = dot; });
     }
-    return true;
   }
 };
 
 // dense[row, id] = sum of the values of the spikes of a list that name `id`, 0 of others. Workers share the inputs of
 // each row; lists ascend.
-template <class Id, bool valued>
+template <bool valued>
 class RowsDense : public poplar::MultiVertex {
  public:
-  In<Id> lists;                  // [rows, stride], records of the layer below
+  In<unsigned short> lists;      // [rows, stride], records of the layer below
   If<valued, In<float>> values;  // [rows, capacity]
   Out<float> dense;              // [rows, num_inputs]
   unsigned rows, stride, capacity, num_inputs;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const Range own = neuronsOfWorker(num_inputs, worker);
     for (unsigned row = 0; row < rows; ++row) {
       float* const to = &dense[row * num_inputs];
-      fillRows(to + own.first, 0.0f, own.last - own.first, num_inputs);
-      const List<Id> list = {&lists[row * stride], capacity};
+      fillRows(to + own.first, 0.0f, own.count(), num_inputs);
+      const List<unsigned short> list = {&lists[row * stride], capacity};
       const auto values_of_row = valuesOf<valued>(*this, row);
-      const Range spikes = list.spikesOfWorker(worker);
-      for (unsigned k = spikes.first; k < spikes.last; ++k) {
+      for (const unsigned k : list.spikesOfWorker(worker)) {
         const auto id = static_cast<unsigned>(list.ids()[k]);
-        if (id - own.first >= own.last - own.first) break;  // of the next worker, or in disorder
+        if (!own.contains(id)) break;  // of the next worker, or in disorder
         to[id] += values_of_row[k];
       }
     }
-    return true;
   }
 };
 
 // g_weights[id] += sum over rows of value * g_current[row], for the spikes of each list, which ascend. Workers share
 // the rows of the gradient.
-template <class Id, bool valued>
+template <bool valued>
 class RowsGradient : public poplar::MultiVertex {
  public:
-  In<Id> lists;                                          // [rows, stride], records, ids of spikes ascending
+  In<unsigned short> lists;                              // [rows, stride], records, ids of spikes ascending
   If<valued, In<float>> values;                          // [rows, capacity]
   In<float> g_current;                                   // [rows, neurons]
   InOut<float> g_weights;                                // [num_inputs + 1, neurons], the last row is scratch
   unsigned rows, stride, capacity, num_inputs, neurons;  // neurons: even
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     for (unsigned row = 0; row < rows; ++row) {
-      const List<Id> list = {&lists[row * stride], capacity};
+      const List<unsigned short> list = {&lists[row * stride], capacity};
       const Range own = list.spikesOfWorker(worker);
       if (own.first >= own.last) continue;
       addToListedRows(ListedRows<float>{&g_weights[0], num_inputs, neurons}, list.ids(), own,
                       valuesOf<valued>(*this, row), &g_current[row * neurons]);
     }
-    return true;
   }
 };
 
@@ -128,8 +122,8 @@ Slots usedEntries([[maybe_unused]] const V& vertex, [[maybe_unused]] unsigned ro
   }
 }
 
-template <class W, class Id, bool valued>
-std::uint64_t workerCycles(const RowsCurrent<W, Id, valued>& vertex, unsigned worker) {
+template <class W, bool valued>
+std::uint64_t workerCycles(const RowsCurrent<W, valued>& vertex, unsigned worker) {
   Slots slots = entry(valued ? 8 : 6, false) + 6;  // its first row, and how far the next one lies
   for (unsigned row = worker; row < vertex.rows; row += vertex.numWorkers()) {
     const unsigned spikes = vertex.lists[row * vertex.stride + kKept];
@@ -139,22 +133,22 @@ std::uint64_t workerCycles(const RowsCurrent<W, Id, valued>& vertex, unsigned wo
   return slots;
 }
 
-template <class W, class Id>
-std::uint64_t workerCycles(const RowsDots<W, Id>& vertex, unsigned worker) {
+template <class W>
+std::uint64_t workerCycles(const RowsDots<W>& vertex, unsigned worker) {
   Slots slots = entry(9, false);
   for (unsigned row = worker; row < vertex.rows; row += vertex.numWorkers()) {
-    const unsigned listed = List<Id>{&vertex.lists[row * vertex.stride], vertex.capacity}.listed();
+    const unsigned listed = List<unsigned short>{&vertex.lists[row * vertex.stride], vertex.capacity}.listed();
     slots += 8 + kRecordHeader + dotListedRows(listed, vertex.neurons, sizeof(W));
   }
   return slots;
 }
 
-template <class Id, bool valued>
-std::uint64_t workerCycles(const RowsDense<Id, valued>& vertex, unsigned worker) {
+template <bool valued>
+std::uint64_t workerCycles(const RowsDense<valued>& vertex, unsigned worker) {
   const Range own = neuronsOfWorker(vertex.num_inputs, worker);
   Slots slots = entry(valued ? 7 : 6, false);
   for (unsigned row = 0; row < vertex.rows; ++row) {
-    const List<Id> list = {&vertex.lists[row * vertex.stride], vertex.capacity};
+    const List<unsigned short> list = {&vertex.lists[row * vertex.stride], vertex.capacity};
     const Range found = list.spikesOfWorker(worker);
     slots += 8 + kShareOfRow + kToRows + filled(own.count(), 4, vertex.num_inputs) +
              (larger(found.last, found.first) - found.first) * denseEntry(valued);
@@ -162,11 +156,11 @@ std::uint64_t workerCycles(const RowsDense<Id, valued>& vertex, unsigned worker)
   return slots;
 }
 
-template <class Id, bool valued>
-std::uint64_t workerCycles(const RowsGradient<Id, valued>& vertex, unsigned worker) {
+template <bool valued>
+std::uint64_t workerCycles(const RowsGradient<valued>& vertex, unsigned worker) {
   Slots slots = entry(valued ? 9 : 8, false);
   for (unsigned row = 0; row < vertex.rows; ++row) {
-    const List<Id> list = {&vertex.lists[row * vertex.stride], vertex.capacity};
+    const List<unsigned short> list = {&vertex.lists[row * vertex.stride], vertex.capacity};
     const Range found = list.spikesOfWorker(worker);
     slots += gradientRow(valued);
     if (found.first < found.last) slots += addToListedRows(found.count(), vertex.neurons, valued);
@@ -174,15 +168,10 @@ std::uint64_t workerCycles(const RowsGradient<Id, valued>& vertex, unsigned work
   return slots;
 }
 
-template class RowsCurrent<float, unsigned short, false>;
-template class RowsCurrent<float, unsigned short, true>;
-template class RowsCurrent<half, unsigned short, false>;
-template class RowsCurrent<half, unsigned short, true>;
-template class RowsDots<float, unsigned short>;
-template class RowsDots<half, unsigned short>;
-template class RowsDense<unsigned short, false>;
-template class RowsDense<unsigned short, true>;
-template class RowsGradient<unsigned short, false>;
-template class RowsGradient<unsigned short, true>;
+SNNJAX_INSTANCES_OF_CHOICES(RowsCurrent, float)
+SNNJAX_INSTANCES_OF_CHOICES(RowsCurrent, half)
+SNNJAX_INSTANCES_OF_FLOATS(RowsDots)
+SNNJAX_INSTANCES_OF_CHOICES(RowsDense)
+SNNJAX_INSTANCES_OF_CHOICES(RowsGradient)
 
 }  // namespace snnjax

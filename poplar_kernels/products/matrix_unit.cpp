@@ -5,9 +5,6 @@
 // unit.
 #include "matrix_unit_cycles.hpp"
 
-#include <cstring>
-#include <type_traits>
-
 #include "../numbers.hpp"
 #include "../vertex.hpp"
 
@@ -81,12 +78,11 @@ class MatrixProduct : public poplar::MultiVertex {
   unsigned transposed;  // elements of operands that lack the unit's layout, depth innermost
   bool accumulate;      // accumulates
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const Range own = workOf(rows, worker, columns % kPerWord<Result> == 0 ? 1 : kPerWord<Result>);
     for (unsigned first = 0; first < columns && own.first < own.last; first += kAtOnce) {
       for (unsigned k = 0; k < depth || k == 0; k += kStep) addPart(own, first, k);
     }
-    return true;
   }
 
   // What streams through the unit, and what it holds.
@@ -130,7 +126,7 @@ class SumPartials : public poplar::MultiVertex {
   Out<Result> out;  // [count]
   unsigned parts, count;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const Range own = workOf(count, worker, kFour);
     for (unsigned first = own.first; first < own.last; first += kAtOnce) {
       const unsigned width = smaller(kAtOnce, own.last - first);
@@ -140,7 +136,6 @@ class SumPartials : public poplar::MultiVertex {
       }
       for (unsigned i = 0; i < width; ++i) out[first + i] = static_cast<Result>(sums[i]);
     }
-    return true;
   }
 
   static constexpr unsigned kFour = 4;
@@ -165,11 +160,8 @@ std::uint64_t workerCycles(const SumPartials<T, Result>& vertex, unsigned worker
 }
 
 template class MatrixProduct<float, float>;
-template class MatrixProduct<half, float>;
-template class MatrixProduct<half, half>;
-template class SumPartials<float, float>;
-template class SumPartials<float, half>;
-template class SumPartials<half, half>;
-template class SumPartials<half, float>;
+SNNJAX_INSTANCES_OF_FLOATS(MatrixProduct, half)
+SNNJAX_INSTANCES_OF_FLOATS(SumPartials, float)
+SNNJAX_INSTANCES_OF_FLOATS(SumPartials, half)
 
 }  // namespace snnjax

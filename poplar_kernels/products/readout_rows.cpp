@@ -2,7 +2,6 @@
 // listed, and who is kept, in each row; the gradients of the readout's currents come in parts of its columns.
 #include "../lists/lists.hpp"
 #include "../numbers.hpp"
-#include "../vertex.hpp"
 #include "cycles.hpp"
 
 namespace snnjax {
@@ -22,7 +21,7 @@ class ReadoutGradient : public poplar::MultiVertex {
   unsigned readable;       // only these have weights
   unsigned parts, columns;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     if (starts) clear(worker);
     for (unsigned row = worker; row < rows; row += numWorkers()) {
       float* const to = &g_spikes[row * neurons];
@@ -36,7 +35,6 @@ class ReadoutGradient : public poplar::MultiVertex {
                     [&](unsigned i) { to[first + i] = dot<false>(row, first + i, worker); });
       }
     }
-    return true;
   }
 
  private:
@@ -107,7 +105,6 @@ std::uint64_t workerCycles(const ReadoutGradient<W>& vertex, unsigned worker) {
   return slots;
 }
 
-template class ReadoutGradient<float>;
-template class ReadoutGradient<half>;
+SNNJAX_INSTANCES_OF_FLOATS(ReadoutGradient)
 
 }  // namespace snnjax

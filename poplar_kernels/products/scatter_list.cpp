@@ -1,6 +1,5 @@
 // lif_network, backward: from lists, at their homes, to the neurons below that fired.
 #include "../lists/listed_rows.hpp"
-#include "../vertex.hpp"
 #include "../words.hpp"
 #include "cycles.hpp"
 
@@ -22,10 +21,10 @@ class ScatterList : public poplar::MultiVertex {
   Out<float> row;                                         // [blocks, rows, columns]: id i lies in block i / columns
   unsigned rows, stride, capacity, columns, num_neurons;  // num_neurons: blocks * columns
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const unsigned block_size = rows * columns;
     const Range blocks = shareOf(num_neurons / columns, worker, block_size % 2 == 0 ? 1 : 2);
-    fillRows(&row[blocks.first * block_size], 0.0f, (blocks.last - blocks.first) * block_size, 2);  // from 64 bits on
+    fillRows(&row[blocks.first * block_size], 0.0f, blocks.count() * block_size, 2);  // from 64 bits on
     const Range own = {blocks.first * columns, blocks.last * columns};
     for (unsigned b = 0; b < rows; ++b) {
       const List<unsigned short> from = {&list[b * stride], capacity};
@@ -33,17 +32,16 @@ class ScatterList : public poplar::MultiVertex {
       place(b, from.ids(), Range{0, spikes}, own);
       place(b, from.ids(), Range{spikes, from.listed()}, own);
     }
-    return true;
   }
 
  private:
   // The entries of one ascending group, as far as their ids lie in `own`.
   void place(unsigned b, const unsigned short* ids, Range group, Range own) {
-    const Range entries = entriesWithin(ids + group.first, group.last - group.first, own);
+    const Range entries = entriesWithin(ids + group.first, group.count(), own);
     const float inverse = 1.0f / static_cast<float>(columns);
     for (unsigned k = group.first + entries.first; k < group.first + entries.last; ++k) {
       const auto id = static_cast<unsigned>(ids[k]);
-      if (id - own.first >= own.last - own.first) continue;  // ids in disorder
+      if (!own.contains(id)) continue;  // ids in disorder
       const unsigned block = quotient(id, inverse);
       row[(block * rows + b) * columns + id - block * columns] = values[b * capacity + k];
     }
@@ -58,7 +56,7 @@ class MaskLists : public poplar::MultiVertex {
   unsigned rows, stride, capacity, columns, blocks;
   unsigned num_neurons;  // at most blocks * columns
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const Range own = quickShareOf(blocks, worker), neurons = neuronsOf(own);
     const unsigned of_block = markWords(columns) * rows;
     unsigned i = own.first * of_block;
@@ -72,7 +70,6 @@ class MaskLists : public poplar::MultiVertex {
       mark(b, from.ids(), spikes, neurons, kFirstMark | (kFirstMark >> kNeuronsOfMark));
       mark(b, from.ids() + spikes, from.listed() - spikes, neurons, (kFirstMark >> kNeuronsOfMark));
     }
-    return true;
   }
 
   Range neuronsOf(Range of_blocks) const {
@@ -85,7 +82,7 @@ class MaskLists : public poplar::MultiVertex {
     const float inverse = 1.0f / static_cast<float>(columns);
     for (unsigned k = numBelow(ids, count, own.first); k < count; ++k) {
       const auto id = static_cast<unsigned>(ids[k]);
-      if (id - own.first >= own.last - own.first) return;  // of the next worker, or in disorder
+      if (!own.contains(id)) return;  // of the next worker, or in disorder
       const unsigned block = quotient(id, inverse), column = id - block * columns;
       masks[(block * markWords(columns) + column / kNeuronsOfMark) * rows + b] |= bits >> column % kNeuronsOfMark;
     }
@@ -98,14 +95,12 @@ std::uint64_t workerCycles(const ScatterList& vertex, unsigned worker) {
   const unsigned columns = vertex.columns, block_size = vertex.rows * columns;
   const Range blocks = shareOf(vertex.num_neurons / columns, worker, block_size % 2 == 0 ? 1 : 2);
   const Range own = {blocks.first * columns, blocks.last * columns};
-  Slots slots =
-      entry(8, true) + kDivision + kInverse + kToRows + filled(Slots{blocks.last - blocks.first} * block_size, 4, 2);
+  Slots slots = entry(8, true) + kDivision + kInverse + kToRows + filled(Slots{blocks.count()} * block_size, 4, 2);
   for (unsigned b = 0; b < vertex.rows; ++b) {
     const List<unsigned short> list = {&vertex.list[b * vertex.stride], vertex.capacity};
     const unsigned spikes = list.spikes(), near = list.listed() - spikes;
     const Range first = entriesWithin(list.ids(), spikes, own), second = entriesWithin(list.ids() + spikes, near, own);
-    slots += 10 + kRecordHeader + scatterGroup(spikes, first.last - first.first) +
-             scatterGroup(near, second.last - second.first);
+    slots += 10 + kRecordHeader + scatterGroup(spikes, first.count()) + scatterGroup(near, second.count());
   }
   return slots;
 }
@@ -115,14 +110,14 @@ std::uint64_t workerCycles(const ScatterList& vertex, unsigned worker) {
 std::uint64_t workerCycles(const MaskLists& vertex, unsigned worker) {
   const Range blocks = quickShareOf(vertex.blocks, worker);
   const Range own = vertex.neuronsOf(blocks);
-  const Slots words = Slots{blocks.last - blocks.first} * markWords(vertex.columns) * vertex.rows;
+  const Slots words = Slots{blocks.count()} * markWords(vertex.columns) * vertex.rows;
   Slots slots = entry(8, false) + kInverse + 6 + words / 4 * 5 + words % 4 * 2;
   for (unsigned b = 0; b < vertex.rows; ++b) {
     const List<unsigned short> list = {&vertex.list[b * vertex.stride], vertex.capacity};
     const unsigned spikes = list.spikes(), near = list.listed() - spikes;
     const Range first = entriesWithin(list.ids(), spikes, own), second = entriesWithin(list.ids() + spikes, near, own);
-    slots += 10 + kRecordHeader + numBelow(spikes) + numBelow(near) + 2 * 6 +
-             (first.last - first.first + second.last - second.first) * kMaskEntry;
+    slots +=
+        10 + kRecordHeader + numBelow(spikes) + numBelow(near) + 2 * 6 + (first.count() + second.count()) * kMaskEntry;
   }
   return slots;
 }

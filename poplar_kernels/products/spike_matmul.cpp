@@ -1,7 +1,6 @@
 // spike_matmul: out[b] = sum_k values[b, k] * weights[ids[b, k]], and its exact backward pass. A tile holds some
 // columns of the weights.
 #include "../lists/listed_rows.hpp"
-#include "../vertex.hpp"
 #include "cycles.hpp"
 
 namespace snnjax {
@@ -15,15 +14,13 @@ class SpikeMatmul : public poplar::MultiVertex {
   Out<W> out;     // [rows, outputs]
   unsigned rows, capacity, num_inputs, outputs;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const ListedRows<const W> matrix = {&weights[0], num_inputs, outputs};
-    const Range own = shareOf(rows, worker, rowsPerUnit<W>(outputs));
-    for (unsigned b = own.first; b < own.last; ++b) {
+    for (const unsigned b : shareOf(rows, worker, rowsPerUnit<W>(outputs))) {
       W* const sums = &out[b * outputs];
       sumListedRows(matrix, &ids[b * capacity], capacity, Values<W>{&values[b * capacity]},
                     [&](unsigned j, auto numbers, auto sum) { numbers.store(sums + j, sum); });
     }
-    return true;
   }
 };
 
@@ -37,15 +34,13 @@ class SpikeMatmulValuesGradient : public poplar::MultiVertex {
   Out<float> d_values;  // [rows, capacity]
   unsigned rows, capacity, num_inputs, outputs;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const ListedRows<const W> matrix = {&weights[0], num_inputs, outputs};
-    const Range own = shareOf(rows, worker);
-    for (unsigned b = own.first; b < own.last; ++b) {
+    for (const unsigned b : shareOf(rows, worker)) {
       float* const dots = &d_values[b * capacity];
       dotListedRows(matrix, &ids[b * capacity], capacity, &g[b * outputs],
                     [&](unsigned k, float dot) { dots[k] = dot; });
     }
-    return true;
   }
 };
 
@@ -60,18 +55,17 @@ class SpikeMatmulWeightsGradient : public poplar::MultiVertex {
   InOut<float> d_weights;  // [num_inputs + 1, outputs], the last row is not touched
   unsigned rows, capacity, num_inputs, outputs;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const ListedRows<float> matrix = {&d_weights[0], num_inputs, outputs};
     const Range own = shareOf(num_inputs, worker);
     for (unsigned b = 0; b < rows; ++b) {
       const Values<W> of_row = {&values[b * capacity]};
       const Id* const list = &ids[b * capacity];
       for (unsigned k = 0; k < capacity; ++k) {
-        if (static_cast<unsigned>(list[k]) - own.first >= own.last - own.first) continue;
+        if (!own.contains(static_cast<unsigned>(list[k]))) continue;
         addToListedRows(matrix, list, Range{k, k + 1}, of_row, &g[b * outputs]);
       }
     }
-    return true;
   }
 };
 
@@ -79,11 +73,10 @@ using namespace cycles;
 
 template <class W, class Id>
 std::uint64_t workerCycles(const SpikeMatmul<W, Id>& vertex, unsigned worker) {
-  const Range own = shareOf(vertex.rows, worker, rowsPerUnit<W>(vertex.outputs));
   // Pairs of halves are one word, which needs no merging.
   const unsigned bytes = vertex.outputs % 2 == 0 ? 4 : sizeof(W);
   Slots slots = entry(9, true);
-  for (unsigned b = own.first; b < own.last; ++b) {
+  for (const unsigned b : shareOf(vertex.rows, worker, rowsPerUnit<W>(vertex.outputs))) {
     Slots used = 0;
     for (unsigned k = 0; k < vertex.capacity; ++k) used += vertex.values[b * vertex.capacity + k] != W(0) ? 1U : 0U;
     slots += matmulRow(used, vertex.capacity - used, vertex.outputs, sizeof(W), matmulStore(bytes));
@@ -108,17 +101,11 @@ std::uint64_t workerCycles(const SpikeMatmulWeightsGradient<W, Id>& vertex, unsi
   return slots;
 }
 
-template class SpikeMatmul<float, unsigned short>;
-template class SpikeMatmul<float, int>;
-template class SpikeMatmul<half, unsigned short>;
-template class SpikeMatmul<half, int>;
-template class SpikeMatmulValuesGradient<float, unsigned short>;
-template class SpikeMatmulValuesGradient<float, int>;
-template class SpikeMatmulValuesGradient<half, unsigned short>;
-template class SpikeMatmulValuesGradient<half, int>;
-template class SpikeMatmulWeightsGradient<float, unsigned short>;
-template class SpikeMatmulWeightsGradient<float, int>;
-template class SpikeMatmulWeightsGradient<half, unsigned short>;
-template class SpikeMatmulWeightsGradient<half, int>;
+SNNJAX_INSTANCES_OF_IDS(SpikeMatmul, float)
+SNNJAX_INSTANCES_OF_IDS(SpikeMatmul, half)
+SNNJAX_INSTANCES_OF_IDS(SpikeMatmulValuesGradient, float)
+SNNJAX_INSTANCES_OF_IDS(SpikeMatmulValuesGradient, half)
+SNNJAX_INSTANCES_OF_IDS(SpikeMatmulWeightsGradient, float)
+SNNJAX_INSTANCES_OF_IDS(SpikeMatmulWeightsGradient, half)
 
 }  // namespace snnjax

@@ -5,16 +5,12 @@
 
 namespace snnjax {
 
-namespace {
-
 // A NaN goes before any number.
 template <class Op, class T>
 bool goesBefore(T a, T b) {
   if (b != b) return false;
   return a != a || (Op::of(a, b) == a && a != b);
 }
-
-}  // namespace
 
 // best[i, j] is the first of the best of in[i, :, j], and number[i, j] its position: first_number + r for row r, or
 // numbers[i, r, j] if `has_numbers`.
@@ -29,9 +25,9 @@ class ArgReduce : public poplar::MultiVertex {
   int first_number;
   bool has_numbers;
 
-  bool compute(unsigned worker) {
-    const Range share = shareOf(outer * inner, worker, kPerWord<T>);
-    for (unsigned i = share.first; i < share.last; ++i) {
+  void compute(unsigned worker) {
+    using A = Accumulator<T>;
+    for (const unsigned i : shareOf(outer * inner, worker, kPerWord<T>)) {
       const unsigned first = i / inner * rows * inner + i % inner;
       unsigned found = 0;
       A of_found = static_cast<A>(in[first]);
@@ -44,11 +40,7 @@ class ArgReduce : public poplar::MultiVertex {
       best[i] = in[first + found * inner];
       number[i] = has_numbers ? numbers[first + found * inner] : first_number + static_cast<int>(found);
     }
-    return true;
   }
-
- private:
-  using A = Accumulator<T>;
 };
 
 template <class Op, class T>
@@ -56,13 +48,7 @@ std::uint64_t workerCycles(const ArgReduce<Op, T>& vertex, unsigned worker) {
   return cycles::argReduce(shareOf(vertex.outer * vertex.inner, worker, kPerWord<T>).count(), vertex.rows, sizeof(T));
 }
 
-#define SNNJAX_ARG_REDUCE(Op)          \
-  template class ArgReduce<Op, float>; \
-  template class ArgReduce<Op, half>;  \
-  template class ArgReduce<Op, int>;   \
-  template class ArgReduce<Op, unsigned>;
-SNNJAX_ARG_REDUCE(Largest)
-SNNJAX_ARG_REDUCE(Smallest)
-#undef SNNJAX_ARG_REDUCE
+SNNJAX_INSTANCES_OF_NUMBERS(ArgReduce, Largest)
+SNNJAX_INSTANCES_OF_NUMBERS(ArgReduce, Smallest)
 
 }  // namespace snnjax

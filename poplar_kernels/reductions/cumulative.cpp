@@ -15,9 +15,8 @@ class Cumulative : public poplar::MultiVertex {
   unsigned rows, length;
   bool continues, reverse;
 
-  bool compute(unsigned worker) {
-    const Range own = shareOf(rows, worker, rowsPerUnit<T>(length));
-    for (unsigned row = own.first; row < own.last; ++row) {
+  void compute(unsigned worker) {
+    for (const unsigned row : shareOf(rows, worker, rowsPerUnit<T>(length))) {
       Accumulator<T> result = continues ? before[row] : Op::template kNeutral<Accumulator<T>>;
       for (unsigned k = 0; k < length; ++k) {
         const unsigned i = row * length + (reverse ? length - 1 - k : k);
@@ -25,7 +24,6 @@ class Cumulative : public poplar::MultiVertex {
         out[i] = static_cast<T>(result);
       }
     }
-    return true;
   }
 };
 
@@ -35,15 +33,9 @@ std::uint64_t workerCycles(const Cumulative<Op, T>& vertex, unsigned worker) {
   return cycles::cumulative(own.count(), vertex.length, sizeof(T));
 }
 
-#define SNNJAX_CUMULATIVE(Op)           \
-  template class Cumulative<Op, float>; \
-  template class Cumulative<Op, half>;  \
-  template class Cumulative<Op, int>;   \
-  template class Cumulative<Op, unsigned>;
-SNNJAX_CUMULATIVE(Sum)
-SNNJAX_CUMULATIVE(Product)
-SNNJAX_CUMULATIVE(Largest)
-SNNJAX_CUMULATIVE(Smallest)
-#undef SNNJAX_CUMULATIVE
+SNNJAX_INSTANCES_OF_NUMBERS(Cumulative, Sum)
+SNNJAX_INSTANCES_OF_NUMBERS(Cumulative, Product)
+SNNJAX_INSTANCES_OF_NUMBERS(Cumulative, Largest)
+SNNJAX_INSTANCES_OF_NUMBERS(Cumulative, Smallest)
 
 }  // namespace snnjax

@@ -1,5 +1,4 @@
 // Reductions of the middle dimension: [outer, rows, inner] -> [outer, inner]. Sums of halves are accumulated as floats.
-#include <type_traits>
 
 #include "../combine.hpp"
 #include "../vertex.hpp"
@@ -7,14 +6,10 @@
 
 namespace snnjax {
 
-namespace {
-
 template <class T>
 constexpr cycles::Element kElementOf = std::is_same_v<T, float>  ? cycles::Element::Float
                                        : std::is_same_v<T, half> ? cycles::Element::Half
                                                                  : cycles::Element::Integer;
-
-}  // namespace
 
 template <class Op, class T, class Result>
 class Reduce : public poplar::MultiVertex {
@@ -23,12 +18,12 @@ class Reduce : public poplar::MultiVertex {
   Out<Result> out;  // [outer, inner]
   unsigned outer, rows, inner;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const Range share = shareOf(outer * inner, worker, larger(2, kPerWord<Result>));
-    if (share.first == share.last) return true;
+    if (share.first == share.last) return;
     if (inner == 1) {
-      for (unsigned i = share.first; i < share.last; ++i) out[i] = static_cast<Result>(ofRow(&in[i * rows]));
-      return true;
+      for (const unsigned i : share) out[i] = static_cast<Result>(ofRow(&in[i * rows]));
+      return;
     }
     unsigned column = share.first % inner, first = share.first / inner * rows * inner;
     for (unsigned i = share.first; i < share.last;) {
@@ -40,7 +35,6 @@ class Reduce : public poplar::MultiVertex {
         first += rows * inner;
       }
     }
-    return true;
   }
 
  private:
@@ -100,12 +94,10 @@ std::uint64_t workerCycles(const Reduce<Op, T, Result>& vertex, unsigned worker)
   return cycles::reduce(share.count(), vertex.rows, vertex.inner, kElementOf<T>);
 }
 
-#define SNNJAX_REDUCE_NUMBER(Op)           \
-  template class Reduce<Op, float, float>; \
-  template class Reduce<Op, float, half>;  \
-  template class Reduce<Op, half, float>;  \
-  template class Reduce<Op, half, half>;   \
-  template class Reduce<Op, int, int>;     \
+#define SNNJAX_REDUCE_NUMBER(Op)                \
+  SNNJAX_INSTANCES_OF_FLOATS(Reduce, Op, float) \
+  SNNJAX_INSTANCES_OF_FLOATS(Reduce, Op, half)  \
+  template class Reduce<Op, int, int>;          \
   template class Reduce<Op, unsigned, unsigned>;
 SNNJAX_REDUCE_NUMBER(Sum)
 SNNJAX_REDUCE_NUMBER(SquareSum)
@@ -117,12 +109,10 @@ template class Reduce<AllOf, bool, bool>;
 template class Reduce<AnyOf, bool, bool>;
 template class Reduce<BitAnd, unsigned, unsigned>;
 template class Reduce<BitAnd, unsigned char, unsigned char>;
+template class Reduce<BitOr, unsigned, unsigned>;
+template class Reduce<BitOr, unsigned short, unsigned short>;
+template class Reduce<BitOr, unsigned char, unsigned char>;
 template class Reduce<BitXor, unsigned, unsigned>;
 template class Reduce<BitXor, unsigned char, unsigned char>;
-#define SNNJAX_REDUCE_BITS(T) template class Reduce<BitOr, T, T>;
-SNNJAX_REDUCE_BITS(unsigned)
-SNNJAX_REDUCE_BITS(unsigned short)
-SNNJAX_REDUCE_BITS(unsigned char)
-#undef SNNJAX_REDUCE_BITS
 
 }  // namespace snnjax

@@ -13,7 +13,7 @@ class SumRows : public poplar::MultiVertex {
   Out<float> out;  // [columns]
   unsigned rows, columns;
 
-  bool compute(unsigned worker) {
+  void compute(unsigned worker) {
     const Range own = ownColumns(worker);
     unsigned j = own.first;
 #if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
@@ -23,7 +23,6 @@ class SumRows : public poplar::MultiVertex {
     }
 #endif
     for (; j < own.last; ++j) sumColumns<float, 1>(j);
-    return true;
   }
 
   Range ownColumns(unsigned worker) const {

@@ -8,14 +8,6 @@
 namespace snnjax::builders {
 namespace {
 
-void addValues(Graph& graph, ComputeSet set, const SelectSpikesOptions& options, const SelectSpikesTensors& tensors,
-               const Home& home) {
-  addVertex(graph, set,
-            templateVertex("snnjax::ListValues", floatType(options.half_membranes), idType(options.long_ids)),
-            home.tile, {{"lists", rowsOf(tensors.records, home)}, {"values", rowsOf(tensors.values, home)}},
-            {{"rows", home.rows}, {"stride", listStride(options.capacity)}, {"capacity", options.capacity}});
-}
-
 // The smaller of both thresholds, on the tiles of the first: membranes above it are candidates. One that is NaN, above
 // which nothing lies, leaves the other.
 Tensor leastThreshold(Graph& graph, const Tensor& threshold, const Tensor& second_threshold, Sequence& program,
@@ -81,12 +73,16 @@ Sequence addSelectSpikes(Graph& graph, const SelectSpikesOptions& options, const
       leastThreshold(graph, tensors.threshold, tensors.second_threshold, program, "select_spikes/least");
   SelectionSets sets(graph, "select_spikes");
   const ComputeSet values = graph.addComputeSet("select_spikes/values");
+  const std::string value_vertex =
+      templateVertex("snnjax::ListValues", tensors.values.elementType(), tensors.records.elementType());
   for (const Home& home : tensors.homes) {
     sets.add(
         {home.tile, home.rows, options.neurons, options.capacity, rowsOf(tensors.records, home), rowsOf(dropped, home)},
         templateVertex("snnjax::SelectCandidates", idType(options.long_ids)),
         {{"v", rowsOf(v, home)}, {"threshold", tensors.threshold}, {"least", least}}, {});
-    addValues(graph, values, options, tensors, home);
+    addVertex(graph, values, value_vertex, home.tile,
+              {{"lists", rowsOf(tensors.records, home)}, {"values", rowsOf(tensors.values, home)}},
+              {{"rows", home.rows}, {"stride", listStride(options.capacity)}, {"capacity", options.capacity}});
   }
   program.add(sets.program());
   program.add(Execute(values));

@@ -2,9 +2,6 @@
 // has enough of them, the rows. Defined by snnjax/ops/select_spikes.py.
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "vertices.hpp"
 
 namespace snnjax::builders {
@@ -35,9 +32,7 @@ class SelectionSets {
 };
 
 struct SelectSpikesOptions {
-  unsigned rows = 0;
-  unsigned neurons = 0;
-  unsigned capacity = 0;
+  unsigned rows = 0, neurons = 0, capacity = 0;
   bool half_membranes = false;
   bool long_ids = false;  // int, beyond 65,535 neurons; else unsigned short
   Surrogate surrogate = Surrogate::Superspike;

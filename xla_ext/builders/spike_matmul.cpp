@@ -3,8 +3,6 @@
 #include <popops/Reduce.hpp>
 #include <popops/Zero.hpp>
 
-#include "vertices.hpp"
-
 namespace snnjax::builders {
 namespace {
 

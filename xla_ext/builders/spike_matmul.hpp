@@ -7,10 +7,7 @@
 namespace snnjax::builders {
 
 struct SpikeMatmulOptions {
-  unsigned rows = 0;
-  unsigned capacity = 0;
-  unsigned num_inputs = 0;
-  unsigned outputs = 0;
+  unsigned rows = 0, capacity = 0, num_inputs = 0, outputs = 0;
   bool half_weights = false;
   bool long_ids = false;  // int, beyond 65,535 inputs; else unsigned short
 };

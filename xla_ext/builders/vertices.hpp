@@ -4,9 +4,7 @@
 #include <poplar/Graph.hpp>
 #include <poplar/Program.hpp>
 #include <poputil/VertexTemplates.hpp>
-#include <string>
 #include <variant>
-#include <vector>
 
 #include "builders/layout/network_plan.hpp"
 

@@ -1,12 +1,10 @@
 #include "builders/layout/layer_costs.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "builders/layout/placement.hpp"
 #include "planner/product_plan.hpp"
-#include "poplar_kernels/conventions.hpp"
 
 namespace snnjax::builders {
 namespace {
@@ -27,11 +25,6 @@ double rowsOfWorker(const Work& work, Choice choice) {
 struct Load {
   double slots = 0, bytes = 0;
 
-  Load& operator+=(const Load& other) {
-    slots += other.slots;
-    bytes += other.bytes;
-    return *this;
-  }
   double cycles() const { return slots * kWorkers + bytes / kExchangeBytes; }
 };
 
@@ -67,8 +60,8 @@ Load gradientOf(const Work& work, const Product& product, Choice choice) {
   constexpr double kBusiest = 1.15;
   const double matrix = (product.inputs + 1) * choice.columns, rows = rowsOf(work, choice);
   const double pairs = choice.columns / 2.0, blocks = blocksOf(pairs, product.valued);
-  Load load;
   if (gathers(work, product, choice)) return gatheredOf(work, product, choice);
+  Load load;
   load.slots += rows * (9 + 4 * blocks + pairs + kBusiest * product.listed / kWorkers * (5 * blocks + 2 * pairs));
   load.slots += matrix / 2 / kWorkers * 1.25;
   if (choice.groups == 1) return load;
@@ -233,9 +226,6 @@ Product productOf(const ListPlan& list, bool sends_gradient) {
           .sends_gradient = sends_gradient};
 }
 
-// Currents and membranes to select from; backward the gradients of currents and spikes.
-std::size_t statesOfBlock(const NetworkPlan& plan) { return plan.options.keeps_record ? 4U : 2U; }
-
 // Marks of pairs of neurons, and the words that they become: of a sample and step.
 double marksOf(Choice choice) { return choice.columns / 2.0 + offeredStride(choice.columns) - choice.columns; }
 
@@ -279,7 +269,8 @@ Work workOf(const NetworkPlan& plan, std::size_t l) {
                .heard = is_below ? static_cast<double>(plan.lists[l + 1].listed) : 0,
                .weight_bytes = options.half_weights ? 2U : 4U,
                .kept = (options.keeps_record || is_last ? 1U : 0U) + (keeps_second ? 1U : 0U),
-               .states = statesOfBlock(plan),
+               // Currents and membranes to select from; backward the gradients of currents and spikes.
+               .states = options.keeps_record ? 4U : 2U,
                .home_rows = rowsAtHome(plan),
                .tiles = static_cast<double>(plan.num_tiles)};
   if (plan.num_blocks == 1 && !options.half_weights) {

@@ -2,8 +2,6 @@
 #pragma once
 
 #include <array>
-#include <optional>
-#include <vector>
 
 #include "builders/layout/network_plan.hpp"
 

@@ -1,10 +1,7 @@
 #include "builders/layout/placement.hpp"
 
-#include <algorithm>
-#include <cmath>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include "../../error.hpp"
 #include "builders/layout/layer_costs.hpp"

@@ -12,9 +12,7 @@ constexpr unsigned ceilDivide(unsigned a, unsigned b) { return (a + b - 1) / b; 
 // Neighbouring tiles that share the columns of a matrix: column j lies on tile first + j / columns, as its column
 // j % columns; the last tile may have spare columns.
 struct TileRange {
-  unsigned first = 0;
-  unsigned count = 0;
-  unsigned columns = 0;
+  unsigned first = 0, count = 0, columns = 0;
 };
 
 // From tile 0 on, each with the fewest neighbouring columns that are whole units.
@@ -25,9 +23,7 @@ inline TileRange spreadColumns(unsigned columns, unsigned unit, unsigned num_til
 
 // A tile that has neighbouring rows.
 struct Home {
-  unsigned tile = 0;
-  unsigned first = 0;
-  unsigned rows = 0;
+  unsigned tile = 0, first = 0, rows = 0;
 };
 
 // Rows in even shares over all tiles.

@@ -2,7 +2,6 @@
 // other work. A tile of a block of neurons takes a part of the inputs, hears the gradients of the currents of all
 // groups, and adds up the rows in which each input fires: nothing is summed over groups, but for the few inputs that
 // fire so often that all tiles of the block share their rows.
-#include <algorithm>
 #include <utility>
 
 #include "builders/network/rows.hpp"
@@ -75,7 +74,7 @@ class GatheredGradient : LayerPass {
       graph.setTileMapping(more_[h], home.tile);
       rows.push_back(rowsOf(masks, home).flatten().reshape({words, home.rows}));
       addOfLists(
-          kMasks, templateVertex("snnjax::MaskSpikes", UNSIGNED_SHORT), home.tile,
+          kMasks, "snnjax::MaskSpikes", home.tile,
           {{"list", rowsOf(lists, home)}, {"masks", rows.back()}, {"more", more_[h]}, {"level", level_.at(home.tile)}},
           with(recordStates(home.rows, list_), {{"words", words}, {"num_inputs", inputs()}}));
     }

@@ -2,8 +2,6 @@
 // run on the device. What they compute is defined by snnjax/ops/lif_network.py; README.md explains the layout.
 #pragma once
 
-#include <vector>
-
 #include "builders/network/network_tensors.hpp"
 
 namespace snnjax::builders {

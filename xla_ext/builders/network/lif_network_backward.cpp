@@ -1,9 +1,7 @@
 // The backward pass, over blocks of steps and in each from the last layer to the first: neurons back through time,
 // weight gradients of all rows, and what the lists pass on to the layer below.
-#include <algorithm>
 
 #include "builders/network/recurrent.hpp"
-#include "builders/network/rows.hpp"
 
 namespace snnjax::builders {
 namespace {
@@ -95,10 +93,9 @@ class Backward : Pass {
     const std::string type = layer.leaky ? templateVertex("snnjax::LeakyGradientScan", learns)
                                          : templateVertex("snnjax::LifGradientScan", layer.neuron.second_state, learns);
     forEachTile(of, [&](const LayerTile& at) {
-      std::vector<Field> fields = layer.leaky ? leakyGradientFields(at, g_current) : gradientFields(at, g_current);
-      fields.push_back({layer.leaky ? "g_output" : "g_spikes", at.ownRows(g_spikes)});
-      if (layer.leaky && learns) fields.push_back({"membranes", at.ownStates(of.tensors.membranes)});
-      addVertex(graph, set, type, at.tile(), fields, layer.leaky ? leakyGradientStates(at) : gradientStates(at));
+      addVertex(graph, set, type, at.tile(),
+                with(gradientFields(at, g_current), {{layer.leaky ? "g_output" : "g_spikes", at.ownRows(g_spikes)}}),
+                gradientStates(at));
     });
     return g_current;
   }
@@ -157,7 +154,7 @@ class Backward : Pass {
     forEachTile(of, [&](const LayerTile& at) {
       std::vector<State> states = rowStates(at, list);
       if (list.dense) states[1] = {"stride", 0U};
-      addVertex(graph, set, templateVertex("snnjax::RowsDots", weightsType(plan), UNSIGNED_SHORT), at.tile(),
+      addVertex(graph, set, templateVertex("snnjax::RowsDots", weightsType(plan)), at.tile(),
                 {{"lists", list.dense ? all : at.fromHomes(tensors.lists[of.l].lists)},
                  {"weights", at.weights()},
                  {"g_current", at.ownRows(g_current)},

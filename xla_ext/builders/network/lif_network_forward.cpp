@@ -1,7 +1,6 @@
 // The forward pass, layer by layer over a block of steps: currents, neurons over time, the lists of all rows.
 
 #include "builders/network/recurrent.hpp"
-#include "builders/network/rows.hpp"
 #include "builders/select_spikes.hpp"
 
 namespace snnjax::builders {
@@ -55,7 +54,7 @@ class Forward : Pass {
     const ListTensors& lists = tensors.lists[of.l];
     const Tensor current =
         graph.addVariable(FLOAT, {of.layer.tiles.count, std::size_t{plan.blockRows()} * columns}, of.name("current"));
-    const std::string type = templateVertex("snnjax::RowsCurrent", weightsType(plan), UNSIGNED_SHORT, list.valued);
+    const std::string type = templateVertex("snnjax::RowsCurrent", weightsType(plan), list.valued);
     const ComputeSet set = of.addSet("currents");
     forEachTile(of, [&](const LayerTile& at) {
       for (const RowPart& part : rowPartsOf(at)) {
@@ -75,7 +74,7 @@ class Forward : Pass {
   void addReadout(const LayerPass& of, const Tensor& current) {
     const ComputeSet set = of.addSet("readout");
     forEachTile(of, [&](const LayerTile& at) {
-      addVertex(graph, set, "snnjax::LeakyScan", at.tile(), leakyFields(at, current), leakyStates(at));
+      addVertex(graph, set, "snnjax::LeakyScan", at.tile(), neuronFields(at, current), neuronStates(at));
     });
     sumDropped(set);
   }

@@ -1,11 +1,6 @@
-#include <string>
-
-#include "builders/network/lif_network.hpp"
 #include "builders/network/rows.hpp"
-#include "builders/vertices.hpp"
 
 namespace snnjax::builders {
-
 namespace {
 
 // [blocks, num_blocks, batch * block_steps * columns], where the neurons are; past the last step it is 0.

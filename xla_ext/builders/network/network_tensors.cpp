@@ -1,10 +1,8 @@
 #include "builders/network/network_tensors.hpp"
 
-#include <string>
 #include <tuple>
 
 #include "builders/network/rows.hpp"
-#include "builders/vertices.hpp"
 
 namespace snnjax::builders {
 namespace {
@@ -12,20 +10,8 @@ namespace {
 // Weights on the tiles of each group, unless they are there already.
 std::vector<Tensor> addCopies(Graph& graph, const NetworkPlan& plan, const LayerPlan& layer, const Tensor& weights,
                               const std::string& name) {
-  std::vector<Tensor> copies;
-  for (std::size_t g = 0; layer.sample_groups.size() > 1 && g < layer.sample_groups.size(); ++g) {
-    copies.push_back(addGroup(graph, weightsType(plan), layer, g, weights.dim(1), name));
-  }
-  return copies;
-}
-
-// [tiles, elements of all groups], each group's on its own tiles.
-Tensor addOfGroups(Graph& graph, const Type& type, const LayerPlan& layer, const std::string& name, auto&& size) {
-  std::vector<Tensor> groups;
-  for (std::size_t g = 0; g < layer.sample_groups.size(); ++g) {
-    groups.push_back(addGroup(graph, type, layer, g, size(layer.sample_groups[g]), name));
-  }
-  return poplar::concat(groups, 1);
+  if (layer.sample_groups.size() == 1) return {};
+  return addGroups(graph, weightsType(plan), layer, name, [&](unsigned) { return weights.dim(1); });
 }
 
 LayerTensors addLayer(Graph& graph, const NetworkPlan& plan, std::size_t l, const LayerWeights& given) {
@@ -34,7 +20,7 @@ LayerTensors addLayer(Graph& graph, const NetworkPlan& plan, std::size_t l, cons
   const unsigned columns = layer.tiles.columns;
   const auto states = [&](std::size_t rows, const char* part) { return addStates(graph, plan, l, rows, name + part); };
   const auto constants = [&](std::size_t elements, const char* part) {
-    return addOfGroups(graph, FLOAT, layer, name + part, [=](const SampleGroup&) { return elements; });
+    return poplar::concat(addGroups(graph, FLOAT, layer, name + part, [=](unsigned) { return elements; }), 1);
   };
   LayerTensors tensors;
   addWeights(graph, plan, l, given, tensors);
@@ -42,8 +28,8 @@ LayerTensors addLayer(Graph& graph, const NetworkPlan& plan, std::size_t l, cons
   tensors.bias = constants(columns, "bias");
   tensors.decay = constants(columns, "decay");
   tensors.gain = constants(columns, "gain");
-  tensors.lengths = addOfGroups(graph, UNSIGNED_INT, layer, name + "lengths",
-                                [](const SampleGroup& group) { return std::size_t{group.count}; });
+  tensors.lengths = poplar::concat(
+      addGroups(graph, UNSIGNED_INT, layer, name + "lengths", [](unsigned samples) { return samples; }), 1);
   tensors.membranes = states(plan.membraneRows(l), "membranes");
   if (layer.leaky) return tensors;
   tensors.threshold = constants(columns, "threshold");
@@ -126,15 +112,17 @@ Tensor inTime(const NetworkPlan& plan, const ListPlan& list, const Tensor& histo
   return inBlocks(plan, list, history, width).slice(0, plan.options.num_steps);
 }
 
-Program runOnHistories(Graph& graph, ComputeSet set, const NetworkPlan& plan, const ListPlan& list,
-                       const std::string& vertex, const std::vector<Field>& histories, const std::vector<State>& more) {
+Program runOnHistories(Graph& graph, const NetworkPlan& plan, const ListPlan& list, const std::string& name,
+                       const std::string& vertex, const std::vector<Field>& histories,
+                       const std::vector<State>& states) {
+  const ComputeSet set = graph.addComputeSet(name);
   const std::size_t rows = std::size_t{plan.blockRows()} * plan.num_blocks;
   for (const Home& home : list.homes) {
     std::vector<Field> fields;
     for (const auto& [field, all] : histories) {
       if (all.valid()) fields.push_back({field, historyOf(plan, all.numElements() / rows, all, home)});
     }
-    addVertex(graph, set, vertex, home.tile, fields, with(recordStates(plan.num_blocks * home.rows, list), more));
+    addVertex(graph, set, vertex, home.tile, fields, with(states, {{"rows", plan.num_blocks * home.rows}}));
   }
   return Execute(set);
 }
@@ -142,11 +130,9 @@ Program runOnHistories(Graph& graph, ComputeSet set, const NetworkPlan& plan, co
 Tensor addOfSamples(Graph& graph, const NetworkPlan& plan, std::size_t l, std::size_t rows, std::size_t each,
                     const std::string& name) {
   const LayerPlan& layer = plan.layers[l];
-  std::vector<Tensor> groups;
-  for (std::size_t g = 0; g < layer.sample_groups.size(); ++g) {
-    const std::size_t own = layer.sample_groups[g].count * each;
-    groups.push_back(addGroup(graph, FLOAT, layer, g, rows * own, name).reshape({layer.tiles.count, rows, own}));
-  }
+  std::vector<Tensor> groups =
+      addGroups(graph, FLOAT, layer, name, [=](unsigned samples) { return samples * rows * each; });
+  for (Tensor& own : groups) own = own.reshape({layer.tiles.count, rows, own.dim(1) / rows});
   return poplar::concat(groups, 2);
 }
 
@@ -160,6 +146,15 @@ Tensor addGroup(Graph& graph, const Type& type, const LayerPlan& layer, std::siz
   const Tensor blocks = graph.addVariable(type, {layer.tiles.count, elements}, name);
   for (unsigned p = 0; p < layer.tiles.count; ++p) graph.setTileMapping(blocks[p], layer.tileOf(p, group));
   return blocks;
+}
+
+std::vector<Tensor> addGroups(Graph& graph, const Type& type, const LayerPlan& layer, const std::string& name,
+                              const std::function<std::size_t(unsigned)>& elements) {
+  std::vector<Tensor> groups;
+  for (std::size_t g = 0; g < layer.sample_groups.size(); ++g) {
+    groups.push_back(addGroup(graph, type, layer, g, elements(layer.sample_groups[g].count), name));
+  }
+  return groups;
 }
 
 Tensor rowOf(const NetworkPlan& plan, std::size_t layer, const Tensor& states, unsigned row) {

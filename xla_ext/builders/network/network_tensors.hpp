@@ -2,8 +2,7 @@
 // are at their homes. Layouts are those of the codelets.
 #pragma once
 
-#include <string>
-#include <vector>
+#include <functional>
 
 #include "builders/vertices.hpp"
 
@@ -74,10 +73,10 @@ Tensor addHistory(Graph& graph, const Type& type, const NetworkPlan& plan, const
 // The same, seen as [num_steps, batch, width].
 Tensor inTime(const NetworkPlan& plan, const ListPlan& list, const Tensor& history, std::size_t width);
 
-// A vertex at each home of a list, whose fields are histories, with states of its records and more.
-Program runOnHistories(Graph& graph, ComputeSet set, const NetworkPlan& plan, const ListPlan& list,
+// A vertex at each home of a list, whose fields are histories, as far as they are valid; it has so many rows.
+Program runOnHistories(Graph& graph, const NetworkPlan& plan, const ListPlan& list, const std::string& name,
                        const std::string& vertex, const std::vector<Field>& histories,
-                       const std::vector<State>& more = {});
+                       const std::vector<State>& states);
 
 // `rows` times `each` numbers for each sample of the batch, on the tiles of a layer that work for it: float [tiles,
 // rows, batch * each].
@@ -88,6 +87,9 @@ Tensor addStates(Graph& graph, const NetworkPlan& plan, std::size_t layer, std::
 // [blocks, elements] on the tiles of one group.
 Tensor addGroup(Graph& graph, const Type& type, const LayerPlan& layer, std::size_t group, std::size_t elements,
                 const std::string& name);
+// The same of each group, with so many elements for its samples.
+std::vector<Tensor> addGroups(Graph& graph, const Type& type, const LayerPlan& layer, const std::string& name,
+                              const std::function<std::size_t(unsigned)>& elements);
 
 // Row `row` of states [tiles, rows * batch * columns] of a layer, if there are any: [tiles, batch * columns].
 Tensor rowOf(const NetworkPlan& plan, std::size_t layer, const Tensor& states, unsigned row);

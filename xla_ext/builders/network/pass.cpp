@@ -3,7 +3,6 @@
 #include "builders/network/rows.hpp"
 
 namespace snnjax::builders {
-
 namespace {
 
 void addListInputs(const Pass& pass, ComputeSet set, const Home& home) {

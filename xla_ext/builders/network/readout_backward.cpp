@@ -1,6 +1,5 @@
 // Backward through a narrow readout, on the tiles of the neurons that it reads: they hear who of them is listed, and
 // the gradients of all outputs in their samples' rows. So neither dot products nor dense rows travel.
-#include <algorithm>
 
 #include "builders/network/rows.hpp"
 
@@ -44,9 +43,7 @@ class ReadoutBackward : LayerPass {
     const Tensor masks = addMasks();
     const Tensor g_spikes = below_.addRows(below().tiles.columns, name("g_spikes"));
     const std::size_t elements = std::size_t{kShares} * parts() * below().tiles.columns * columns();
-    for (std::size_t g = 0; g < below().sample_groups.size(); ++g) {
-      of_groups_.push_back(addGroup(graph, FLOAT, below(), g, elements, name("weights") + "/of_group"));
-    }
+    of_groups_ = addGroups(graph, FLOAT, below(), name("weights") + "/of_group", [=](unsigned) { return elements; });
     if (plan.num_blocks > 1) pass.zeros.insert(pass.zeros.end(), of_groups_.begin(), of_groups_.end());
     const ComputeSet set = addSet("weights");
     forEachTile(below_, [&](const LayerTile& at) { addProducts(set, at, masks, g_current, g_spikes); });

@@ -90,7 +90,7 @@ Sequence addFirstSpikes(const LayerPass& of) {
   const ListPlan& list = of.plan.lists[of.l + 1];
   const Tensor all = addRecordOfAll(of.graph, list);
   const ComputeSet set = of.graph.addComputeSet(nameOf(of.l, "first_current"));
-  const std::string type = templateVertex("snnjax::RowsCurrent", weightsType(of.plan), UNSIGNED_SHORT, true);
+  const std::string type = templateVertex("snnjax::RowsCurrent", weightsType(of.plan), true);
   forEachTile(of, [&](const LayerTile& at) {
     addVertex(of.graph, set, type, at.tile(),
               {{"lists", all},
@@ -139,7 +139,7 @@ Sequence addFirstSpikesGradient(const LayerPass& of, const Tensor& g_current) {
     groups.push_back(addGroup(of.graph, FLOAT, layer, g, layer.sample_groups[g].count * neurons, nameOf(of.l, "dots")));
   }
   const ComputeSet set = of.graph.addComputeSet(nameOf(of.l, "first_spikes_gradient"));
-  const std::string type = templateVertex("snnjax::RowsDots", weightsType(of.plan), UNSIGNED_SHORT);
+  const std::string type = templateVertex("snnjax::RowsDots", weightsType(of.plan));
   forEachTile(of, [&](const LayerTile& at) {
     addVertex(of.graph, set, type, at.tile(),
               {{"lists", all},

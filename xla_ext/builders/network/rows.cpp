@@ -1,7 +1,5 @@
 #include "builders/network/rows.hpp"
 
-#include <algorithm>
-
 namespace snnjax::builders {
 
 Tensor LayerPass::addRows(std::size_t width, const std::string& name_of_rows) const {
@@ -46,6 +44,7 @@ Tensor addMatrix(Graph& graph, const Type& type, const LayerPlan& layer, std::si
 }
 
 Tensor LayerTile::ownRows(const Tensor& rows) const {
+  if (!rows.valid()) return {};
   const SampleGroup& own = layer().sample_groups[group];
   const std::size_t each = rows.dim(1) / of.plan.options.batch;
   return rows[block].slice(own.first * each, (own.first + own.count) * each);

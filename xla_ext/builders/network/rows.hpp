@@ -2,12 +2,7 @@
 // a block: [batch, block_steps].
 #pragma once
 
-#include <functional>
-#include <optional>
-#include <string>
-
 #include "builders/network/lif_network.hpp"
-#include "builders/vertices.hpp"
 
 namespace snnjax::builders {
 
@@ -128,16 +123,13 @@ std::vector<State> currentStates(const LayerTile& at, const ListPlan& list, unsi
 struct Offered {
   Tensor rows, marks;
 };
-// Of a vertex that advances a readout or neurons, with the currents of a block of steps, the number of which it reads.
-std::vector<Field> leakyFields(const LayerTile& at, const Tensor& current);
-std::vector<State> leakyStates(const LayerTile& at);
-std::vector<Field> neuronFields(const LayerTile& at, const Tensor& current, const Offered& offered);
+// Of a vertex that advances neurons or, without what is offered, a readout, with the currents of a block of steps, the
+// number of which it reads.
+std::vector<Field> neuronFields(const LayerTile& at, const Tensor& current, const Offered& offered = {});
 std::vector<State> neuronStates(const LayerTile& at);
 // Likewise backward, without the gradients of spikes that a vertex of neurons reads, or of outputs.
-std::vector<Field> leakyGradientFields(const LayerTile& at, const Tensor& g_current);
 std::vector<Field> gradientFields(const LayerTile& at, const Tensor& g_current);
 std::vector<State> gradientStates(const LayerTile& at);
-std::vector<State> leakyGradientStates(const LayerTile& at);
 // Whether the vertices of a layer, backward, run once and start from sums of 0.
 bool startsAlone(const LayerPass& of);
 // Sums for the gradients of thresholds and, if requested, of their coupling to second states: unused ones where the

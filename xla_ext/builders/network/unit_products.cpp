@@ -1,6 +1,5 @@
 // Products of a layer's inputs on the matrix unit, by poplin: with dense rows, where adding up what lists name takes
 // longer. All steps run at once then.
-#include <algorithm>
 #include <poplin/MatMul.hpp>
 
 #include "builders/network/rows.hpp"
@@ -32,7 +31,7 @@ Tensor addDenseRows(const LayerPass& of, ComputeSet set) {
   const Tensor dense = addAtHomes(graph, FLOAT, list.homes, list.num_neurons, name);
   for (const Home& home : list.homes) {
     addVertex(
-        graph, set, templateVertex("snnjax::RowsDense", UNSIGNED_SHORT, list.valued), home.tile,
+        graph, set, templateVertex("snnjax::RowsDense", list.valued), home.tile,
         {{"lists", rowsOf(own.lists, home)}, {"values", rowsOf(own.values, home)}, {"dense", rowsOf(dense, home)}},
         with(recordStates(home.rows, list), {{"num_inputs", list.num_neurons}}));
   }

@@ -6,10 +6,9 @@ namespace snnjax::builders {
 
 WeightsGradient::WeightsGradient(const LayerPass& of, const Tensor& to, const std::string& what)
     : LayerPass(of), to_(to), what_(name(what)) {
-  const std::size_t groups = layer.sample_groups.size();
-  if (groups == 1) of_groups_ = {to};
-  for (std::size_t g = 0; groups > 1 && g < groups; ++g) {
-    of_groups_.push_back(addGroup(graph, FLOAT, layer, g, to.dim(1), what_ + "/of_group"));
+  of_groups_ = {to};
+  if (layer.sample_groups.size() > 1) {
+    of_groups_ = addGroups(graph, FLOAT, layer, what_ + "/of_group", [&](unsigned) { return to.dim(1); });
   }
   pass.zeros.insert(pass.zeros.end(), of_groups_.begin(), of_groups_.end());
 }
@@ -17,7 +16,7 @@ WeightsGradient::WeightsGradient(const LayerPass& of, const Tensor& to, const st
 Program WeightsGradient::add(bool valued, const std::function<std::vector<Field>(const LayerTile&)>& fields,
                              const std::function<std::vector<State>(const LayerTile&)>& states) const {
   const ComputeSet set = graph.addComputeSet(what_);
-  const std::string type = templateVertex("snnjax::RowsGradient", UNSIGNED_SHORT, valued);
+  const std::string type = templateVertex("snnjax::RowsGradient", valued);
   forEachTile(*this, [&](const LayerTile& at) {
     addVertex(graph, set, type, at.tile(), with(fields(at), {{"g_weights", of_groups_[at.group][at.block]}}),
               states(at));

@@ -1,7 +1,5 @@
 #include "executor/targets/call.hpp"
 
-#include <charconv>
-
 namespace snnjax::executor::targets {
 
 void refuseCall(const Instruction& instruction, const std::string& name, const std::string& expected,

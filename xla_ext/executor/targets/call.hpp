@@ -1,10 +1,6 @@
 // A call of an own op in a plan: its arrays and static values by the names of the op's table (snnjax/_schema.py).
 #pragma once
 
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "executor/lowering.hpp"
 #include "schema/bind.hpp"
 

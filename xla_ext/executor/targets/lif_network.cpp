@@ -1,8 +1,6 @@
 // The target `snnjax_lif_network`: the forward pass.
 #include <popops/ElementWise.hpp>
-#include <poputil/VertexTemplates.hpp>
 
-#include "executor/targets/network.hpp"
 #include "executor/targets/network_check.hpp"
 
 namespace snnjax::executor::targets {
@@ -13,13 +11,12 @@ using builders::ListPlan;
 
 class Results {
  public:
-  Results(Lowering& lowering, const ForwardCall& call, const NetworkOperands& operands, const NetworkOnTiles& network)
+  Results(Lowering& lowering, const ForwardCall& call, const NetworkOnTiles& network)
       : lowering_(lowering),
         results_(call.to.results),
-        operands_(operands),
         network_(network),
         plan_(network.plan),
-        num_lif_(operands.options.size()) {}
+        num_lif_(call.layers.size()) {}
 
   void run() {
     const std::size_t last = plan_.layers.size() - 1;
@@ -121,15 +118,14 @@ class Results {
   Tensor values(const ListPlan& list, const Tensor& history) {
     const Tensor all = builders::addHistory(lowering_.graph(), poplar::FLOAT, plan_, list, list.capacity, "values");
     const std::string vertex = poputil::templateVertex("snnjax::ListValues", poplar::FLOAT, poplar::UNSIGNED_SHORT);
-    const poplar::ComputeSet set = lowering_.graph().addComputeSet(lowering_.debug("values"));
-    lowering_.program().add(
-        builders::runOnHistories(lowering_.graph(), set, plan_, list, vertex, {{"lists", history}, {"values", all}}));
+    lowering_.program().add(builders::runOnHistories(
+        lowering_.graph(), plan_, list, lowering_.debug("values").getPathName(), vertex,
+        {{"lists", history}, {"values", all}}, {{"stride", list.stride}, {"capacity", list.capacity}}));
     return builders::inTime(plan_, list, all, list.capacity);
   }
 
   Lowering& lowering_;
   const lif_network::Results<Value>& results_;
-  const NetworkOperands& operands_;
   const NetworkOnTiles& network_;
   const builders::NetworkPlan& plan_;
   std::size_t num_lif_;
@@ -164,7 +160,7 @@ void lifNetwork(Lowering& lowering, const Instruction& instruction) {
       std::ranges::any_of(call.to.results.counts, [&](const Value& counts) { return lowering.isRead(counts.value()); });
   const NetworkOnTiles network = bringNetwork(lowering, operands, options);
   lowering.program().add(builders::addForward(lowering.graph(), network.plan, network.tensors));
-  Results(lowering, call, operands, network).run();
+  Results(lowering, call, network).run();
   giveRecord(lowering, call, network);
 }
 

@@ -1,7 +1,6 @@
 // The target `snnjax_lif_network_backward`.
 #include <popops/Reduce.hpp>
 
-#include "executor/targets/network.hpp"
 #include "executor/targets/network_check.hpp"
 
 namespace snnjax::executor::targets {
@@ -120,12 +119,13 @@ class BackwardPass {
     if (list.dense) return give(inputs_.array, builders::inTime(plan_, list, to_.g_inputs, list.capacity));
     const Tensor unsorted =
         builders::addHistory(lowering_.graph(), poplar::FLOAT, plan_, list, list.capacity, "events/gradient");
-    const poplar::ComputeSet set = lowering_.graph().addComputeSet(lowering_.debug("events"));
-    lowering_.program().add(builders::runOnHistories(lowering_.graph(), set, plan_, list, "snnjax::UnsortEvents",
-                                                     {{"lists", network_.tensors.lists.front().history},
-                                                      {"slots", network_.event_slots},
-                                                      {"g", to_.g_inputs},
-                                                      {"out", unsorted}}));
+    const std::vector<builders::Field> fields = {{"lists", network_.tensors.lists.front().history},
+                                                 {"slots", network_.event_slots},
+                                                 {"g", to_.g_inputs},
+                                                 {"out", unsorted}};
+    lowering_.program().add(builders::runOnHistories(lowering_.graph(), plan_, list,
+                                                     lowering_.debug("events").getPathName(), "snnjax::UnsortEvents",
+                                                     fields, {{"stride", list.stride}, {"capacity", list.capacity}}));
     give(inputs_.values, builders::inTime(plan_, list, unsorted, list.capacity));
   }
 
@@ -207,7 +207,7 @@ NetworkOnTiles restored(Lowering& lowering, const NetworkOperands& operands, con
 void lifNetworkBackward(Lowering& lowering, const Instruction& instruction) {
   const BackwardCall call(instruction);
   const NetworkOperands operands = networkOf(call);
-  const std::vector<LayerArrays> results = layersOf(call.to.operands, operands.has_readout);
+  const std::vector<LayerArrays> results = layersOf(call.to.operands, operands.hasReadout());
   const Value& v = call.from.record.layers.front().v;
   const auto* const found = dynamic_cast<const NetworkOnTiles*>(lowering.recordOf(v.value()));
   const bool is_enough = found != nullptr && keepsEnough(*found, results);
@@ -222,7 +222,7 @@ std::vector<Proposal> propose(const Plan& plan, const Instruction& instruction, 
   const NetworkOperands operands = networkOf(call);
   const builders::NetworkPlan network = planOf(plan, operands, true, target);
   std::vector<Proposal> proposals = proposalsFor(operands.layers, network);
-  const auto of_results = proposalsFor(layersOf(call.to.operands, operands.has_readout), network);
+  const auto of_results = proposalsFor(layersOf(call.to.operands, operands.hasReadout()), network);
   proposals.insert(proposals.end(), of_results.begin(), of_results.end());
   return proposals;
 }
@@ -230,11 +230,11 @@ std::vector<Proposal> propose(const Plan& plan, const Instruction& instruction, 
 void checkLifNetworkBackward(const OperationCheck& op) {
   const BackwardCall call(op.instruction());
   const NetworkOperands operands = networkOf(call);
-  const std::vector<LayerArrays> results = layersOf(call.to.operands, operands.has_readout);
+  const std::vector<LayerArrays> results = layersOf(call.to.operands, operands.hasReadout());
   const auto is_given = [](const Value& value) { return value.has_value(); };
   const std::vector<Value>& g_spikes = call.from.g.spikes;
-  op.need(operands.has_readout || is_given(g_spikes.back()), "have an output");
-  op.need(std::ranges::count_if(g_spikes, is_given) == (operands.has_readout ? 0 : 1), "record no spikes");
+  op.need(operands.hasReadout() || is_given(g_spikes.back()), "have an output");
+  op.need(std::ranges::count_if(g_spikes, is_given) == (operands.hasReadout() ? 0 : 1), "record no spikes");
   op.need(std::ranges::none_of(call.to.g_v, is_given), "overwrite no record");
   const NetworkCheck check(op, operands);
   check.needAll(call.from);

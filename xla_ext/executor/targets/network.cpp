@@ -1,10 +1,7 @@
 #include "executor/targets/network.hpp"
 
-#include <algorithm>
-#include <limits>
 #include <popops/Cast.hpp>
 #include <popops/ElementWise.hpp>
-#include <poputil/VertexTemplates.hpp>
 
 #include "executor/plan/options.hpp"
 
@@ -35,17 +32,15 @@ builders::LayerOptions optionsOf(const Instruction& instruction, const lif_netwo
 NetworkOperands networkOf(const Instruction& instruction, const std::vector<lif_network::LayerNumbers>& numbers,
                           const lif_network::Operands<Value>& from, const lif_network::RecordOnTiles<Value>& record) {
   NetworkOperands network;
-  network.has_lists = from.inputs.ids.has_value();
-  network.has_readout = from.readout.decay.has_value();
   network.ids = from.inputs.ids;
-  network.inputs = network.has_lists ? from.inputs.values.value() : from.inputs.array.value();
+  network.inputs = network.ids ? from.inputs.values.value() : from.inputs.array.value();
   network.lengths = from.lengths;
   // Of the first layer, whose delays made the lists of its inputs what they are.
   const Attributes attributes(instruction);
   const auto connections = lif_network::ConnectionNumbers::read(attributes, numbers.size() + 1);
   network.delay_rows =
       knownNumber(instruction, "delay_rows", connections.front().delay_rows, std::numeric_limits<int>::max());
-  network.layers = layersOf(from, network.has_readout);
+  network.layers = layersOf(from, from.readout.decay.has_value());
   const bool is_known = std::ranges::all_of(network.layers, [](const LayerArrays& each) {
     return each.weights() && !each.linear.delays && !each.constants.recurrent.values &&
            !each.constants.recurrent_delays && !each.constants.synaptic_delays;
@@ -92,7 +87,7 @@ class Bringer {
   // Events are sorted behind all copies, which then share one exchange.
   void run() {
     poplar::program::Program sorting = poplar::program::Sequence();
-    if (operands_.has_lists) {
+    if (operands_.ids) {
       sorting = bringEvents();
     } else {
       const ListPlan& list = plan_.lists.front();
@@ -224,49 +219,41 @@ class Bringer {
 
   // In any order, with ids out of range; returns what sorts them at their homes.
   poplar::program::Program bringEvents() {
+    poplar::Graph& graph = lowering_.graph();
     const ListPlan& list = plan_.lists.front();
     const builders::ListTensors& tensors = network_.tensors.lists.front();
-    const Tensor ids = array(operands_.ids);
-    const auto add = [&](const poplar::Type& type, const char* name, unsigned behind = 0) {
-      return builders::addHistory(lowering_.graph(), type, plan_, list, list.capacity, name, behind);
+    const auto add = [&](const poplar::Type& type, std::size_t width, const char* name, unsigned behind = 0) {
+      return builders::addHistory(graph, type, plan_, list, width, name, behind);
     };
-    const Tensor own_ids = add(ids.elementType(), "events/ids", list.num_neurons);  // nothing past the last step
-    bring(lowering_, ids, builders::inTime(plan_, list, own_ids, list.capacity));
-    Tensor own_values;
+    const auto bringOwn = [&](const Tensor& from, const Tensor& to) {
+      bring(lowering_, from, builders::inTime(plan_, list, to, list.capacity));
+    };
+    const Tensor from = array(operands_.ids), in_order = add(poplar::UNSIGNED_INT, kShares, "events/in_order"),
+                 ids = add(from.elementType(), list.capacity, "events/ids", list.num_neurons);  // past the end nothing
+    bringOwn(from, ids);
+    Tensor values;
     if (list.valued) {
-      own_values = add(poplar::FLOAT, "events/values");
-      network_.event_slots = add(poplar::UNSIGNED_INT, "events/slots");
-      bring(lowering_, array(operands_.inputs), builders::inTime(plan_, list, own_values, list.capacity));
+      values = add(poplar::FLOAT, list.capacity, "events/values");
+      network_.event_slots = add(poplar::UNSIGNED_INT, list.capacity, "events/slots");
+      bringOwn(array(operands_.inputs), values);
     }
-    poplar::Graph& graph = lowering_.graph();
-    const poplar::ComputeSet check = graph.addComputeSet(lowering_.debug("check")),
-                             set = graph.addComputeSet(lowering_.debug("events"));
-    const auto vertex = [&](const char* codelet) {
-      return poputil::templateVertex(codelet, ids.elementType(), list.valued);
+    const auto run = [&](const char* codelet, const std::vector<builders::Field>& fields,
+                         const std::vector<builders::State>& states) {
+      const std::string vertex = poputil::templateVertex(codelet, ids.elementType(), list.valued);
+      return builders::runOnHistories(graph, plan_, list, lowering_.debug("events").getPathName(), vertex, fields,
+                                      builders::with(states, {{"num_inputs", list.num_neurons}}));
     };
-    for (const builders::Home& home : list.homes) {
-      const auto own = [&](const Tensor& history, std::size_t width) {
-        return builders::historyOf(plan_, width, history, home);
-      };
-      const unsigned rows = plan_.num_blocks * home.rows;
-      const Tensor in_order = graph.addVariable(poplar::UNSIGNED_INT, {rows * kShares}, lowering_.debug("in_order"));
-      graph.setTileMapping(in_order, home.tile);
-      std::vector<builders::Field> checked = {{"ids", own(own_ids, list.capacity)}, {"sorted", in_order}};
-      std::vector<builders::Field> fields = {
-          {"ids", own(own_ids, list.capacity)}, {"in_order", in_order}, {"lists", own(tensors.history, list.stride)}};
-      if (list.valued) {
-        checked.push_back({"values", own(own_values, list.capacity)});
-        fields.insert(fields.end(), {{"values", own(own_values, list.capacity)},
-                                     {"sorted", own(tensors.values_history, list.capacity)},
-                                     {"slots", own(network_.event_slots, list.capacity)}});
-      }
-      builders::addVertex(graph, check, vertex("snnjax::CheckEvents"), home.tile, checked,
-                          {{"rows", rows}, {"capacity", list.capacity}, {"num_inputs", list.num_neurons}});
-      builders::addVertex(
-          graph, set, vertex("snnjax::SortEvents"), home.tile, fields,
-          {{"rows", rows}, {"capacity", list.capacity}, {"stride", list.stride}, {"num_inputs", list.num_neurons}});
-    }
-    return poplar::program::Sequence({poplar::program::Execute(check), poplar::program::Execute(set)});
+    const auto check = run("snnjax::CheckEvents", {{"ids", ids}, {"values", values}, {"sorted", in_order}},
+                           {{"capacity", list.capacity}});
+    const auto sort = run("snnjax::SortEvents",
+                          {{"ids", ids},
+                           {"values", values},
+                           {"in_order", in_order},
+                           {"lists", tensors.history},
+                           {"sorted", tensors.values_history},
+                           {"slots", network_.event_slots}},
+                          {{"capacity", list.capacity}, {"stride", list.stride}});
+    return poplar::program::Sequence({check, sort});
   }
 
   Lowering& lowering_;
@@ -377,7 +364,7 @@ builders::NetworkOptions optionsOf(const Plan& plan, const NetworkOperands& oper
   // A delayed spike arrives in two steps, and has a slot in one more than may hold it.
   options.event_entries =
       operands.delay_rows == 0 ? 0 : builders::ceilDivide(2 * options.event_capacity, operands.delay_rows + 1);
-  options.inputs = !operands.has_lists            ? builders::Inputs::Dense
+  options.inputs = !operands.ids                  ? builders::Inputs::Dense
                    : isOne(plan, operands.inputs) ? builders::Inputs::Spikes
                                                   : builders::Inputs::Events;
   options.layers = operands.options;
@@ -387,7 +374,7 @@ builders::NetworkOptions optionsOf(const Plan& plan, const NetworkOperands& oper
     if (layer.capacity) layer.capacity = std::min(*layer.capacity, layer.neurons);
     options.first_spikes = options.first_spikes || layer.recurrent;
   }
-  if (operands.has_readout) options.outputs = size(operands.layers.back().weights(), 2);
+  if (operands.hasReadout()) options.outputs = size(operands.layers.back().weights(), 2);
   options.half_weights = isHalf(plan, operands.layers.front().weights());
   options.keeps_record = keeps_record;
   options.attempts = executor::optionsOf(plan).attempts;

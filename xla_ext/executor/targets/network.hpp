@@ -26,12 +26,13 @@ std::vector<LayerArrays> layersOf(const lif_network::Operands<Value>& operands, 
 // Of one call.
 struct NetworkOperands {
   std::vector<builders::LayerOptions> options;  // without sizes; not of the readout
-  bool has_lists, has_readout;
-  Value ids;
-  ValueId inputs;           // the values of lists, or dense inputs
-  unsigned delay_rows = 0;  // of the delays that made these lists, the longest plus 1; 0: none did
+  Value ids;                                    // of lists
+  ValueId inputs;                               // their values, or dense inputs
+  unsigned delay_rows = 0;                      // of the delays that made these lists, the longest plus 1; 0: none did
   std::vector<LayerArrays> layers;
   Value lengths;
+
+  bool hasReadout() const { return layers.size() > options.size(); }
 };
 
 // The static values of the layers of a call.

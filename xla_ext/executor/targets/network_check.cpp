@@ -7,7 +7,7 @@ NetworkCheck::NetworkCheck(const OperationCheck& op, const NetworkOperands& oper
     : check_(op), operands_(operands), inputs_(check_.sizes(op.type(operands.inputs), 3)) {
   op.need(!isAnyEmpty({inputs_[0], inputs_[1], inputs_[2]}), "have inputs");
   const Dtype dtype = op.type(operands_.inputs).dtype;
-  const bool is_counted = !operands_.has_lists && (dtype == Dtype::kUint8 || dtype == Dtype::kBool);
+  const bool is_counted = !operands_.ids && (dtype == Dtype::kUint8 || dtype == Dtype::kBool);
   check_.need(op.type(operands_.inputs), is_counted ? schema::Numbers::kInputs : schema::Numbers::kFloats, inputs_);
   for (const LayerArrays& layer : operands_.layers) {
     const Shape weights = check_.sizes(op.type(*layer.weights()), 2);
@@ -15,7 +15,7 @@ NetworkCheck::NetworkCheck(const OperationCheck& op, const NetworkOperands& oper
     widths_.push_back(weights[1]);
     op.need(weights[1] > 0, "have neurons in each layer");
   }
-  op.need(operands_.has_lists || widths_[0] == inputs_[2], "have weights for its inputs");
+  op.need(operands_.ids || widths_[0] == inputs_[2], "have weights for its inputs");
 }
 
 std::size_t NetworkCheck::lengthOf(Axis axis, std::size_t l) const {
@@ -58,7 +58,7 @@ void NetworkCheck::need(const schema::Leaf& leaf, std::size_t l, ValueId value) 
 
 void NetworkCheck::needLists(std::size_t l, const lif_network::LayerOnTiles<Value>& record) const {
   const builders::LayerOptions& layer = operands_.options[l];
-  const bool fires = operands_.has_readout || l + 1 < operands_.options.size() || layer.recurrent || layer.capacity;
+  const bool fires = operands_.hasReadout() || l + 1 < operands_.options.size() || layer.recurrent || layer.capacity;
   check_.op().need(!record.v || record.lists.has_value() == fires, "record the lists that layers read");
   check_.op().need(!record.w || layer.neuron.second_state, "record second states only where there are some");
   const auto is = [&](const Value& value, Dtype dtype) { return !value || check_.op().type(*value).dtype == dtype; };

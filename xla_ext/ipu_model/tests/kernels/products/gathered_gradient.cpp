@@ -40,7 +40,7 @@ Lists drawnLists(Draw& draw) {
 // Bits by input of the rows that list it more than `level` times.
 std::vector<unsigned> turnedOf(const ipu_model::CodeletLibrary& library, const Lists& lists, unsigned level,
                                bool& more) {
-  Alone mask(library, "snnjax::MaskSpikes<unsigned short>");
+  Alone mask(library, "snnjax::MaskSpikes");
   mask.edge("list", lists.records).edge("masks", std::vector<unsigned>(kWords * kRows, 7U));
   mask.edge("more", std::vector<unsigned>{9}).edge("level", std::vector<unsigned>{level});
   mask.state("rows", kRows).state("stride", kStride).state("capacity", kCapacity).state("words", kWords);

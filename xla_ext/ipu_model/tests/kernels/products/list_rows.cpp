@@ -51,7 +51,7 @@ void testCurrent(const ipu_model::CodeletLibrary& library, const std::string& w,
     spikes = std::min<unsigned short>(spikes, kCapacity);
   }
   const auto weights = withZeroRow(problem.draw.row<W>(kInputs * n), n);
-  Alone vertex(library, "snnjax::RowsCurrent<" + w + ",unsigned short," + ofValued(valued));
+  Alone vertex(library, "snnjax::RowsCurrent<" + w + "," + ofValued(valued));
   problem.set(vertex, valued);
   vertex.edge("weights", weights).edge("current", std::vector<float>(kRows * n, 5.0f)).run(n % 4 == 0);
   std::vector<float> expected(kRows * n);
@@ -64,7 +64,7 @@ void testCurrent(const ipu_model::CodeletLibrary& library, const std::string& w,
 void testDots(const ipu_model::CodeletLibrary& library, unsigned n) {
   Problem problem(n);
   const auto weights = withZeroRow(problem.draw.row<half>(kInputs * n), n);
-  Alone vertex(library, "snnjax::RowsDots<half,unsigned short>");
+  Alone vertex(library, "snnjax::RowsDots<half>");
   problem.set(vertex.state("num_inputs", kInputs), false);
   vertex.edge("weights", weights).edge("g_current", problem.g);
   vertex.edge("dots", std::vector<float>(kRows * kCapacity, 3.0f)).run();
@@ -83,7 +83,7 @@ void testDots(const ipu_model::CodeletLibrary& library, unsigned n) {
 
 void testDense(const ipu_model::CodeletLibrary& library, bool valued) {
   Problem problem(2);
-  Alone vertex(library, "snnjax::RowsDense<unsigned short," + ofValued(valued));
+  Alone vertex(library, "snnjax::RowsDense<" + ofValued(valued));
   vertex.edge("lists", problem.lists).state("rows", kRows).state("stride", kStride).state("capacity", kCapacity);
   if (valued) vertex.edge("values", problem.values);
   vertex.edge("dense", std::vector<float>(kRows * kInputs, 5.0f)).state("num_inputs", kInputs).run();
@@ -95,7 +95,7 @@ void testDense(const ipu_model::CodeletLibrary& library, bool valued) {
 
 void testGradient(const ipu_model::CodeletLibrary& library, unsigned n, bool valued) {
   Problem problem(n);
-  Alone vertex(library, "snnjax::RowsGradient<unsigned short," + ofValued(valued));
+  Alone vertex(library, "snnjax::RowsGradient<" + ofValued(valued));
   problem.set(vertex.state("num_inputs", kInputs), valued);
   vertex.edge("g_current", problem.g).edge("g_weights", std::vector<float>((kInputs + 1) * n, 7.0f)).run(n % 4 == 0);
   std::vector<float> expected((kInputs + 1) * n, 7.0f);
@@ -112,7 +112,7 @@ void testDisorder(const ipu_model::CodeletLibrary& library) {
   for (unsigned n : {2U, 4U, 12U}) {
     Problem problem(n);
     for (auto& entry : problem.lists) entry = static_cast<unsigned short>(problem.draw.bits() >> 16);
-    Alone vertex(library, "snnjax::RowsGradient<unsigned short,false>");
+    Alone vertex(library, "snnjax::RowsGradient<false>");
     problem.set(vertex.state("num_inputs", kInputs), false);
     vertex.edge("g_current", problem.g).edge("g_weights", std::vector<float>((kInputs + 1) * n)).run();
     vertex.untraced<float>("g_weights");
@@ -125,7 +125,7 @@ void testCost(const ipu_model::CodeletLibrary& library) {
     std::vector<unsigned short> record(16);
     std::iota(record.begin() + kHeader, record.end(), 0);  // all of the first worker
     record[0] = record[1] = static_cast<unsigned short>(spikes);
-    Alone vertex(library, "snnjax::RowsGradient<unsigned short,false>");
+    Alone vertex(library, "snnjax::RowsGradient<false>");
     vertex.edge("lists", record).edge("g_current", std::vector<float>(12)).state("rows", 1U).state("stride", 16U);
     vertex.edge("g_weights", std::vector<float>((kInputs + 1) * 12)).state("capacity", 8U).state("neurons", 12U);
     return vertex.state("num_inputs", kInputs).run().cycles();
