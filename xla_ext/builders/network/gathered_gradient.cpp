@@ -57,6 +57,8 @@ class GatheredGradient : LayerPass {
     return set;
   }
   enum Stage : std::size_t { kMasks, kTurned, kRows };  // of Pass::of_lists
+  // Neurons are at work beside a stage, on the first tiles: it has the last ones, each once before any a second time.
+  unsigned tileApart(Stage stage) { return plan.num_tiles - 1 - pass.of_lists_placed[stage]++ % plan.num_tiles; }
   void addOfLists(Stage stage, const std::string& type, unsigned tile, const std::vector<Field>& fields,
                   const std::vector<State>& states) {
     for (const ComputeSet& set : of_lists_[stage]) addVertex(graph, set, type, tile, fields, states);
@@ -100,14 +102,13 @@ class GatheredGradient : LayerPass {
     }
   }
 
-  // By input, a bit for each row: [inputs, words], in parts of 32 inputs and 32 rows over all tiles.
+  // By input, a bit for each row: [inputs, words], in parts of 32 inputs and 32 rows.
   void addTurned() {
     const std::size_t blocks = masks_.dim(0), parts = blocks * words_;
     const Tensor turned = graph.addVariable(UNSIGNED_INT, {blocks, words_, kBits}, setName("turned"));
     for (std::size_t part = 0; part < parts; ++part) {
       const std::size_t block = part / words_, word = part % words_;
-      const auto tile =
-          static_cast<unsigned>(parts <= plan.num_tiles ? part * plan.num_tiles / parts : part % plan.num_tiles);
+      const unsigned tile = tileApart(kTurned);
       const std::size_t first = word * kBits, last = std::min<std::size_t>(rows_, first + kBits);
       graph.setTileMapping(turned[block][word], tile);
       addOfLists(kTurned, "snnjax::TurnMasks", tile,
@@ -118,21 +119,20 @@ class GatheredGradient : LayerPass {
     // In the same exchange, what homes say: some of them a tile.
     for (std::size_t first = 0; repeats() && first < more_.dim(0); first += kBits) {
       const Tensor some = graph.addVariable(UNSIGNED_INT, {1}, setName("more"));
-      addAny(of_lists_[kTurned], static_cast<unsigned>(first),
+      addAny(of_lists_[kTurned], tileApart(kTurned),
              more_.slice(first, std::min<std::size_t>(more_.dim(0), first + kBits)), some[0]);
       more_of_tiles_.push_back(some);
     }
   }
 
-  // By input, the rows in which it fires: [inputs, 1 + room], one for each worker of a tile: fewer messages. A narrow
-  // readout's neurons and those that it reads are at work then; the tiles from its own on take a few rounds meanwhile.
+  // By input, the rows in which it fires: [inputs, 1 + room], one for each worker of a tile: fewer messages. The tiles
+  // of a narrow readout take a few rounds meanwhile.
   void addRecords() {
     constexpr unsigned kRounds = 3;
     const unsigned apart = plan.layers.back().isNarrow() ? plan.layers.back().tiles.first : 0,
-                   few = plan.num_tiles - apart, shares = ceilDivide(inputs(), kShares),
-                   first = shares <= few * kRounds ? apart : 0;
-    std::vector<Home> homes = spreadRows(inputs(), std::min(plan.num_tiles - first, shares));
-    for (Home& home : homes) home.tile += first;
+                   few = plan.num_tiles - apart, shares = ceilDivide(inputs(), kShares);
+    std::vector<Home> homes = spreadRows(inputs(), std::min(shares <= few * kRounds ? few : plan.num_tiles, shares));
+    for (Home& home : homes) home.tile = tileApart(kRows);
     records_ = addAtHomes(graph, UNSIGNED_INT, homes, 1 + room_, setName("rows_of_inputs"));
     for (const Home& home : homes) {
       addOfLists(kRows, "snnjax::ListRows", home.tile,

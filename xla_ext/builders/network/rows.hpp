@@ -2,6 +2,8 @@
 // a block: [batch, block_steps].
 #pragma once
 
+#include <array>
+
 #include "builders/network/lif_network.hpp"
 
 namespace snnjax::builders {
@@ -40,7 +42,8 @@ struct Pass {
   Sequence before, body, after;
   // Backward: from lists to bits, these turned, and the rows of each input, beside other work.
   std::vector<ComputeSet> of_lists;
-  std::size_t begun = 0;  // of these
+  std::array<unsigned, 3> of_lists_placed = {};  // the vertices of each that have a tile
+  std::size_t begun = 0;                         // of these sets
   // What sums up a narrow readout's gradient of its weights, after all else unless a set of the body takes it along.
   std::optional<ComputeSet> of_readout = {};
 };
