@@ -1,5 +1,6 @@
 #include "builders/layout/placement.hpp"
 
+#include <cmath>
 #include <optional>
 #include <utility>
 
