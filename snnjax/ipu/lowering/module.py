@@ -102,8 +102,7 @@ def lower_module(module: ir.Module, compile_options: CompileOptions, attempt: in
         num_partitions=layout.num_partitions,
         options=[
             *_options(compile_options),
-            *([("attempts", "1")] if attempt % 2 else []),
-            *([("note", _SPARES)] if attempt else []),
+            *_of_attempt(attempt),
             *_names(main),
             *(("note", note) for note in builder.notes),
         ],
@@ -160,6 +159,11 @@ def _names(main: func.FuncOp) -> list[tuple[str, str]]:
             for each in results
         ),
     ]
+
+
+def _of_attempt(attempt: int) -> list[tuple[str, str]]:
+    """What the executor and the profile are told after so many attempts."""
+    return [*([("attempts", "1")] if attempt % 2 else []), *([("note", _SPARES)] if attempt else [])]
 
 
 def _options(compile_options: CompileOptions) -> list[tuple[str, str]]:
