@@ -8,34 +8,21 @@
 #include <mutex>
 #include <utility>
 
+#include "floating_point.hpp"
+
 namespace snnjax {
 namespace {
-
-// Sets a thread's floating-point environment and restores it at the end.
-class Environment {
- public:
-  explicit Environment(const std::fenv_t& environment) {
-    std::fegetenv(&before_);
-    std::fesetenv(&environment);
-  }
-  ~Environment() { std::fesetenv(&before_); }
-  Environment(const Environment&) = delete;
-  Environment& operator=(const Environment&) = delete;
-
- private:
-  std::fenv_t before_;
-};
 
 // Outlives the call that made it: the pool may start a helper only after all the work is done.
 class SharedWork {
  public:
   SharedWork(Index tasks, const std::function<void(Index, Index)>& work) : tasks_(tasks), work_(&work) {
-    std::fegetenv(&environment_);
+    std::fegetenv(&modes_);
   }
 
   void help() {
     const Index worker = workers_.fetch_add(1);
-    const Environment environment(environment_);
+    const FloatingPoint as_caller(&modes_);
     for (Index task = next_.fetch_add(1); task < tasks_; task = next_.fetch_add(1)) {
       try {
         (*work_)(task, worker);
@@ -56,7 +43,7 @@ class SharedWork {
   const Index tasks_;
   const std::function<void(Index, Index)>* work_;  // alive while a task is left
   std::atomic<Index> next_{0}, done_{0}, workers_{0};
-  std::fenv_t environment_;  // of the caller
+  std::fenv_t modes_;  // of the caller
   std::mutex mutex_;
   std::exception_ptr error_;
 };

@@ -63,6 +63,37 @@ def test_product_of_halves_rounds_once() -> None:
     expect_equal(results, reference("spike_matmul", arrays), HALF_ROUNDED)
 
 
+def test_subnormal_halves_count_on_all_tiles() -> None:
+    """On enough tiles that several threads of the host compute them; XLA's take such floats for 0."""
+    arrays = cases.without_cotangents(cases.spike_matmul(np.random.default_rng(4), outputs=600))
+    arrays["weights"] *= np.float32(2.0**-20)  # multiples of 2**-24, the smallest half
+    arrays["values"] = np.ones_like(arrays["values"])
+    arrays = cases.as_half(arrays)
+    expect_equal(OnIpu("spike_matmul", arrays).on(1472), reference("spike_matmul", arrays))
+
+
+@pytest.mark.parametrize("sizes", [
+    {},
+    {"dense": True},
+    {"recurrent": (0,)},
+    {"recurrent": (0,), "first_spikes": True, "lengths": True, "readout": False},
+])  # fmt: skip
+def test_program_of_halves_yields_the_same_bits_in_every_call(sizes: dict[str, Any]) -> None:
+    """Some of them subnormal; which thread of the host computes a tile differs from call to call."""
+    rng = np.random.default_rng(5)
+    arrays = cases.with_half_weights(cases.lif_network(rng, widths=(200,), **sizes))
+    for name in arrays.keys() & {"weights0", "recurrent0", "readout_weights"}:
+        factors = np.where(rng.random(arrays[name].shape) < 0.2, 2.0**-16, 1.0)
+        arrays[name] *= factors.astype(np.float16)
+    network = OnIpu("lif_network", arrays, capacity=100)
+    compiled = network.compile(1472)
+    first = network.run(compiled)
+    for _ in range(4):
+        again = network.run(compiled)
+        for name in first:
+            np.testing.assert_array_equal(again[name], first[name], err_msg=name)
+
+
 NETWORKS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "capped": ({}, {"capacity": 4}),
     "listed-fully": ({"values": True, "widths": (8,)}, {"capacity": None}),

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "floating_point.hpp"
 #include "pjrt/interface/table.hpp"
 #include "pjrt/programs/registry.hpp"
 
@@ -31,6 +32,7 @@ std::string planOf(const ClientCompileArgs& args, std::int32_t attempt) {
 // The first plan that fits into the tiles, which only its graph tells; if none does, what the first one was refused
 // for.
 void compile(ClientCompileArgs& args) {
+  const FloatingPoint as_on_tiles(FE_DFL_ENV);  // constants are folded here
   std::exception_ptr refusal;
   std::string plan = planOf(args, 0);
   for (std::int32_t attempt = 1; !plan.empty(); ++attempt) {

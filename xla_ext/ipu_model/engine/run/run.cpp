@@ -6,6 +6,7 @@
 
 #include "costs/costs.hpp"
 #include "engine/run/engine_data.hpp"
+#include "floating_point.hpp"
 
 namespace ipu_model {
 namespace {
@@ -74,6 +75,7 @@ void EngineData::run(unsigned program) {
   if (!loaded_) {
     throw poplar::runtime_error("run: `engine` must be loaded on a device, got one that is not. Call load() first.");
   }
+  const snnjax::FloatingPoint as_on_tiles(FE_DFL_ENV);
   stop_ = false;
   active_.clear();
   for (Replica& replica : replicas_) active_.push_back(&replica);

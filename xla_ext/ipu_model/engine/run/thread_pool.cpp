@@ -3,6 +3,8 @@
 #include <map>
 #include <utility>
 
+#include "floating_point.hpp"
+
 namespace ipu_model {
 
 std::shared_ptr<ThreadPool> ThreadPool::shared(std::size_t threads) {
@@ -60,6 +62,7 @@ void ThreadPool::take(std::size_t thread) {
 }
 
 void ThreadPool::help(std::size_t thread) {
+  const snnjax::FloatingPoint as_on_tiles(FE_DFL_ENV);
   std::size_t seen = 0;
   std::unique_lock lock(mutex_);
   while (true) {

@@ -1,5 +1,5 @@
 // Threads of the host that share out numbered tasks. Which thread takes which task is arbitrary, and no result depends
-// on it.
+// on it: helpers compute as tiles do, and so must who calls run().
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,9 @@
 // Programs on the model: vertices, copies and control flow, against the expected results.
+#include <cfenv>
 #include <poplar/CycleCount.hpp>
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
 
 #include "core/on_model.hpp"
 
@@ -143,6 +147,52 @@ void takesOlderNames() {
   CHECK_EQUAL(model.read<unsigned>("cycles", 2)[0], model.profile().cycles.total());
 }
 
+// As some threads of XLA compute, and with another direction of rounding.
+void takeOtherModes() {
+  std::fesetround(FE_UPWARD);
+#if defined(__x86_64__)
+  _mm_setcsr(_mm_getcsr() | 0x8040);  // subnormal numbers are 0: results (bit 15) and operands (bit 6)
+#endif
+}
+
+// Whatever the modes of the thread that calls, and of the one that started the engine's threads.
+void roundsAsTilesDo() {
+  constexpr unsigned kTiles = 256;  // enough vertices for several threads
+  constexpr float kSubnormal = 0x1p-140F, kRoundedUp = 1 + 0x1p-23F;
+  for (const char* threads : {"1", "3"}) {
+    Model model(kTiles);
+    const Tensor in = model.graph.addVariable(FLOAT, {kTiles, 2}, "in");
+    const Tensor out = model.graph.addVariable(FLOAT, {kTiles, 2}, "out");
+    model.open(in, "in");
+    model.open(out, "out");
+    const ComputeSet set = model.graph.addComputeSet("scale");
+    for (unsigned tile = 0; tile < kTiles; ++tile) {
+      const VertexRef vertex = model.graph.addVertex(set, "Scale<float>", {{"in", in[tile]}, {"out", out[tile]}});
+      model.graph.setInitialValue(vertex["factor"], kRoundedUp);
+      model.graph.setTileMapping(vertex, tile);
+      model.graph.setTileMapping(in[tile], tile);
+      model.graph.setTileMapping(out[tile], tile);
+    }
+    Floats values, expected;
+    for (unsigned tile = 0; tile < kTiles; ++tile) {
+      values.insert(values.end(), {kSubnormal, kRoundedUp});
+      expected.insert(expected.end(), {kSubnormal, 1 + 0x1p-22F});
+    }
+    std::fenv_t before;
+    std::fegetenv(&before);
+    takeOtherModes();
+    model.engine(Execute(set), {{"ipu_model.threads", threads}});
+    model.write("in", values);
+    for (unsigned call = 0; call < 3; ++call) {
+      model.run();
+      CHECK(model.read("out", expected.size()) == expected);
+    }
+    const bool is_restored = std::fegetround() == FE_UPWARD;
+    std::fesetenv(&before);
+    CHECK(is_restored);
+  }
+}
+
 void failsWhenTold() {
   Model model(1);
   const Tensor flag = model.variable(BOOL, {}, "flag", 0);
@@ -165,6 +215,7 @@ int main() {
     takesTheRightBranch();
     countsItsOwnCycles();
     takesOlderNames();
+    roundsAsTilesDo();
     failsWhenTold();
   });
 }
