@@ -86,6 +86,22 @@ def bits_of(x):
     return x.view(f"u{x.dtype.itemsize}")
 
 
+@of_reals
+def test_subnormal_numbers_are_kept(dtype):
+    """Also where constants are folded, on a thread of XLA's, which takes them for 0. Their bits count like integers."""
+    bits = np.arange(2, 2 + 2 * MAX_CONSTANT, 2, f"u{np.dtype(dtype).itemsize}")
+
+    def results(x):
+        return lax.add(x, x), lax.mul(x, dtype(0.5)), lax.neg(lax.neg(x)), lax.add(x, dtype(1))
+
+    x = bits.view(dtype)
+    for found in (on_ipu(results, x), on_ipu(lambda: results(jnp.asarray(x)))):
+        *exact, rounded = found
+        for result, expected in zip(exact, (2 * bits, bits // 2, bits), strict=True):
+            np.testing.assert_array_equal(bits_of(result), expected)
+        np.testing.assert_array_equal(rounded, np.ones_like(x))
+
+
 @of_integers
 def test_functions_of_integers_equal_cpu(dtype):
     signed = {"abs": lax.abs, "sign": lax.sign} if dtype in SIGNED else {"sign": lax.sign}

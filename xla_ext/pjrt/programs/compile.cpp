@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "floating_point.hpp"
 #include "pjrt/interface/table.hpp"
 #include "pjrt/programs/registry.hpp"
 
@@ -15,6 +16,7 @@ std::atomic<SnnjaxIpuLower> lower = nullptr;
 std::span<const std::byte> bytesOf(std::string_view text) { return std::as_bytes(std::span(text)); }
 
 void compile(ClientCompileArgs& args) {
+  const FloatingPoint as_on_tiles(FE_DFL_ENV);  // constants are folded here
   const SnnjaxIpuLower to_plan = lower;
   if (to_plan == nullptr) {
     throw Failure(ErrorCode::kInvalidArgument,
