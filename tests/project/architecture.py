@@ -153,7 +153,7 @@ ELEMENTWISE_HEADER = re.compile(
 # The planner only knows numbers: sizes, and the costs of codelets.
 PLANNER_HEADER = re.compile(r'<[a-z_]+>|"planner/[a-z_]+\.hpp"|"poplar_kernels/[a-z]+/[a-z_]*cycles\.hpp"')
 PLUGIN_HEADER = re.compile(
-    r'<[a-z_]+>|<poplar/Target\.hpp>|"export\.hpp"|"builders/error\.hpp"|"pjrt/[a-z_/]+\.hpp"|"executor/(executable|plan/plan)\.hpp"'
+    r'<[a-z_]+>|<poplar/Target\.hpp>|"(export|floating_point)\.hpp"|"builders/error\.hpp"|"pjrt/[a-z_/]+\.hpp"|"executor/(executable|plan/plan)\.hpp"'
 )
 # The custom operation is built with an SDK: Poplar's headers, and the part of the executor that builds graphs.
 CUSTOM_OP_HEADER = re.compile(
