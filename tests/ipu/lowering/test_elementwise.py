@@ -87,19 +87,11 @@ def bits_of(x):
 
 
 @of_reals
-<<<<<<< HEAD
-def test_subnormal_numbers_are_kept(dtype):
-    """Also where constants are folded, on a thread of XLA's, which takes them for 0. Their bits count like integers."""
-    bits = np.arange(2, 2 + 2 * MAX_CONSTANT, 2, f"u{np.dtype(dtype).itemsize}")
-
-    def results(x):
-=======
 def test_subnormal_numbers_are_kept(dtype: type) -> None:
     """Also where constants are folded, on a thread of XLA's, which takes them for 0. Their bits count like integers."""
     bits = np.arange(2, 2 + 2 * MAX_CONSTANT, 2).astype(f"u{np.dtype(dtype).itemsize}")
 
     def results(x: jax.Array) -> tuple[jax.Array, ...]:
->>>>>>> w/G
         return lax.add(x, x), lax.mul(x, dtype(0.5)), lax.neg(lax.neg(x)), lax.add(x, dtype(1))
 
     x = bits.view(dtype)
