@@ -8,6 +8,8 @@ import jax.numpy as jnp
 
 from snnjax._check import fail, short_repr
 from snnjax._types import Params, Stats
+from snnjax.blocks._sparse import Sparse
+from snnjax.blocks._synaptic import Synaptic
 from snnjax.blocks.linear import Linear
 from snnjax.blocks.readout import Integrator
 from snnjax.blocks.spiking import Spiking
@@ -205,11 +207,11 @@ def _sizes(network: Network, params: Params, stats: Stats | None) -> _Sizes:
     for node, shapes in zip(network.nodes, network.in_shapes, strict=True):
         own = params.get(node.name), (stats or {}).get(node.name)
         if isinstance(node.block, Spiking | Integrator):
-            neurons += math.prod(shapes[0])
+            neurons += math.prod(network.shapes[node.name])  # which may receive several currents each
             held = jax.eval_shape(
                 lambda block=node.block, own=own, at=shapes: block.initial_state(*own, 1, *at)
             )
             states += sum(leaf.size for leaf in jax.tree.leaves(held))
-        elif isinstance(node.block, Linear):
+        elif isinstance(node.block, Linear | Sparse | Synaptic):
             activations += math.prod(shapes[0]) + math.prod(network.shapes[node.name])
     return _Sizes(float(step.dense), neurons, states, activations)

@@ -15,13 +15,14 @@ from snnjax._quantised import unscaled
 from snnjax._sparse_spikes import SparseSpikes, in_range, values_of
 from snnjax.blocks._sparse import Sparse
 from snnjax.blocks._synaptic import Synaptic
-from snnjax.blocks.block import Block, Shape
+from snnjax.blocks.block import Block, Context, Shape
 from snnjax.blocks.delay import Delayed
 from snnjax.blocks.join import Join
 from snnjax.blocks.late import Late
 from snnjax.blocks.linear import Linear, Product
 from snnjax.blocks.pool import Flattened, Pooled
 from snnjax.blocks.rate_pool import RatePool
+from snnjax.blocks.upsample import Upsample
 from snnjax.graph.check import are_weights, check_params
 from snnjax.graph.network import Network, Params, Stats
 from snnjax.metrics.decode import check_lengths, check_outputs, class_sums
@@ -282,6 +283,10 @@ def _passed(block: Block, received: list[_Arriving], shapes: tuple[Shape, ...], 
         if op.pooling.how == "max":  # at most one in a step
             return _Arriving(jnp.minimum(counts, steps[:, None]), 1.0, first.is_binary)
         return _Arriving(counts, first.most * math.prod(op.pooling.window), first.is_binary)
+    if isinstance(block, Upsample):  # a spike for each of its pixels
+        pixels = first.counts.reshape(1, -1, *shapes[0])
+        copies = block.apply(None, None, None, pixels, shapes=shapes, context=Context()).signal
+        return first._replace(counts=copies.reshape(first.counts.shape[0], -1))
     if isinstance(op, Delayed | Flattened) or isinstance(block, Late) or block.is_skipped(False):
         return first
     sizes = first.counts.shape[0], math.prod(block.out_shape(*shapes))

@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import math
 from typing import Any
 
 import jax
@@ -26,6 +27,7 @@ from snnjax import (
     sparse,
     spiking_readout,
     sum_pool,
+    synaptic,
 )
 from snnjax._types import Params, State, Stats
 from snnjax.blocks._sparse import SparseParams
@@ -208,6 +210,17 @@ def test_synaptic_operations_behind_a_pool_count_spikes(pool) -> None:
     params = {"dense_0": LinearParams(jnp.array([[1.0, 1.0, 1.0], [0.0, 1.0, 1.0]]))}
     cost = counted(net, params, jnp.array([[1.0, 2.0, 0.0, 4.0, 8.0]]), {}, 9)
     assert (cost.effective_acs, cost.dense) == ((1 + 2) * 3 + 4 * 2, 9 * 4 * 3)
+
+
+@pytest.mark.parametrize("shape, factor", [((2, 1), 3), ((2, 2, 1), 2)])
+def test_synaptic_operations_behind_upsampling_count_a_spike_for_each_pixel(
+    shape: tuple[int, ...], factor: int
+) -> None:
+    net = network(shape, [blocks.upsample(factor), dense(3, bias=False)])
+    counts = jnp.arange(math.prod(shape), dtype=jnp.float32)[None]
+    cost, copies = counted(net, ones(net), counts, {}, 5), factor ** (len(shape) - 1)
+    assert (cost.effective_acs, cost.effective_macs) == (3 * copies * jnp.sum(counts), 0)
+    assert cost.dense == 5 * 3 * copies * math.prod(shape)
 
 
 @pytest.mark.parametrize(
@@ -458,6 +471,16 @@ def test_energy_by_hand() -> None:
     in_memory = metrics.energy(net, params, found, costs, accumulators=True)
     np.testing.assert_allclose(in_memory.spiking.accumulators, 15 * 2 * 0.1)
     assert "0.015 additions + 0.15 weights + 0.096 updates + 4.8 states" in str(energy)
+
+
+@pytest.mark.parametrize("connection", [dense(3), sparse(3, fan_in=2), synaptic(dense(3), max_delay=2)])
+def test_energy_of_rectifiers_has_activations_of_every_connection(connection) -> None:
+    """Two inputs and three outputs are read and written."""
+    net, costs = network(2, [layer(connection)]), metrics.Energies(1, 2, 3, 4, 10, 100, 1000, "by hand")
+    params, stats = net.init(jax.random.key(0)), net.initial_stats(jax.random.key(0))
+    given = (net, params, jnp.ones((1, 2)), {"layer_0/neuron": jnp.zeros((1, 3))}, jnp.array([4]))
+    found = metrics.synaptic_operations(*given, stats=stats)
+    assert metrics.energy(net, params, found, costs, stats=stats).once.activations == (2 + 3) * 1000 / 1000
 
 
 @pytest.mark.parametrize(
