@@ -392,9 +392,23 @@ FAILURES = {
         "train: `activity_bound` must come with a penalty, got 0.02 with a strength of 0. "
         "Add --activity-strength 1, or omit it.",
     ),
+    "bound with a penalty of 0": (
+        ["train", "--activity-bound", "0.02", "--activity-strength", "0"],
+        "train: `activity_bound` must come with a penalty, got 0.02 with a strength of 0. "
+        "Add --activity-strength 1, or omit it.",
+    ),
+    "folder of data in the package": (
+        ["train", "--data", "mnist"],
+        "load_task: `folder` must be None for digits, whose data come with the package, got 'mnist'. Leave it out.",
+    ),
+    "share of people": (
+        ["train", "--task", "spar", "--validation-share", "0.5"],
+        "TaskSettings: `validation_share` must be 0 or 0.25, 2 of 8 people, for spar, got 0.5. Pass one of these.",
+    ),
     "share of data with a validation part": (
         ["train", "--task", "ssc", "--validation-share", "0.2"],
-        "train: `validation_share` must be omitted for ssc, got 0.2. It has its own validation part.",
+        "TaskSettings: `validation_share` must be 0.1 for ssc, which has its own validation part, where it has no "
+        "effect, got 0.2. Leave it out.",
     ),
     "name": (
         ["new", "my-task"],

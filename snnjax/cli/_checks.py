@@ -33,16 +33,12 @@ def check_second_threshold(settings: Any) -> None:
 
 
 def check_meant(options: argparse.Namespace, settings: Any) -> None:
-    """Options without effect: a bound without a penalty, and a share of data that have their own validation part."""
-    bound, share = options.activity_bound, options.validation_share
-    if bound is not None and options.activity_strength is None and settings.training.penalty_weight == 0:
+    """An option without effect: a bound without a penalty."""
+    bound = options.activity_bound
+    if bound is not None and settings.training.penalty_weight == 0:
         actual = f"{bound:g} with a strength of 0"
         fail(
             f"train: `activity_bound` must come with a penalty, got {actual}. Add --activity-strength 1, or omit it."
-        )
-    if share is not None and settings.task == "ssc":
-        fail(
-            f"train: `validation_share` must be omitted for ssc, got {share:g}. It has its own validation part."
         )
 
 

@@ -28,6 +28,7 @@ _SOURCES = {
     "shd": "shd_train.h5 and shd_test.h5 from zenkelab.org/datasets",
     "ssc": "ssc_train.h5, ssc_valid.h5 and ssc_test.h5 from zenkelab.org/datasets",
 }
+_SHIPPED = ("digits", "vowels", "qtdb")  # with the package
 # Augmentation of words, as if from other people, with numbers of 700 channels.
 _OTHER_SPEAKERS = data.EventAugmentation(shift=24.0, channel_warp=8.0, stretch=0.2, time_warp=1.5)
 # Augmentation of recordings by a camera, as if of other hands.
@@ -57,7 +58,8 @@ def load_task(settings: TaskSettings, folder: Path | str | None = None) -> TaskD
             their events kept in ~/.cache/snnjax.
 
     Raises:
-        ValueError: if the data must be downloaded first, or a file cannot be read.
+        ValueError: if the data must be downloaded first, or a file cannot be read; if a folder is given for data that
+            come with the package.
 
     Example:
         >>> from dataclasses import replace
@@ -66,6 +68,9 @@ def load_task(settings: TaskSettings, folder: Path | str | None = None) -> TaskD
         >>> len(parts.train(0)), len(parts.validation), len(parts.test)
         (82, 18, 100)
     """
+    if folder is not None and settings.task in _SHIPPED:
+        expected = f"be None for {settings.task}, whose data come with the package"
+        fail(f"load_task: `folder` must {expected}, got {str(folder)!r}. Leave it out.")
     if settings.task in ("digits", "fashion"):
         return _camera_task(settings, folder)
     if settings.task == "vowels":

@@ -25,6 +25,7 @@ from snnjax.graph.build import network
 from snnjax.graph.containers import layer, leaky_readout, residual, spiking_readout
 from snnjax.graph.network import Network, Params
 from snnjax.train.config import TrainConfig
+from snnjax.train.task_effects import check_effects
 
 NEURONS = {
     "lif": neurons.lif,
@@ -120,6 +121,7 @@ class TaskSettings:
             fail(f"{op}: `convolutions` must {expected}, got {self.convolutions}. Train dense layers on it.")
         neuron = NEURONS[self.neuron]
         _check_options(op, "neuron_options", self.neuron_options, f"neurons.{self.neuron}", neuron)
+        check_effects(op, self, LOSSES[self.loss][2])
 
     def _check_model(self, op: str) -> None:
         """Tasks of colour images have whole networks, all others layers."""
@@ -135,6 +137,9 @@ class TaskSettings:
         if self.hidden:
             expected = f"be () for {self.task}, whose networks have their own layers"
             fail(f"{op}: `hidden` must {expected}, got {self.hidden}. Leave it out.")
+        if LOSSES[self.loss][2]:
+            expected = f"be one of membranes for {self.model}, whose outputs do not spike"
+            fail(f"{op}: `loss` must {expected}, got {self.loss!r}. Use 'cross_entropy_sum'.")
         made = MODELS[self.model]
         _check_options(op, "model_options", self.model_options, f"models.{made.__name__}", made)
 

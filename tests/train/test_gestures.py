@@ -47,7 +47,7 @@ def test_parts_hold_only_their_people(path):
 
 
 def test_task_has_standardised_windows_of_four_seconds(path):
-    parts = load_task(replace(TASKS["spar"], augment=False, validation_share=0.2), path)
+    parts = load_task(replace(TASKS["spar"], augment=False, noise=0.0, validation_share=0.25), path)
     train = parts.train(0)
     assert (
         train.series.shape[1:] == parts.validation.series.shape[1:] == parts.test.series.shape[1:] == (200, 6)

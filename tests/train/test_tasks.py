@@ -358,6 +358,30 @@ def test_few_samples_are_of_all_classes(samples: int) -> None:
         assert set(part.labels.tolist()) == set(range(9))
 
 
+def _without_effect(task: str, name: str, usual: Any, where: str, value: Any, **others: Any):
+    return task, name, usual, where, value, others | {name: value}
+
+
+# Settings that the data or the network of a task do not read.
+WITHOUT_EFFECT = [
+    _without_effect("vowels", "num_steps", 30, "for vowels", 20),
+    _without_effect("vowels", "augment", False, "for vowels", True),
+    _without_effect("digits", "noise", 0.0, "for digits", 0.5),
+    _without_effect("nmnist", "downsample", 1, "for nmnist", 2),
+    _without_effect("dvs-gesture", "augment", False, "for dvs-gesture", True),
+    _without_effect("qtdb", "input_capacity", None, "for qtdb", 8),
+    _without_effect("spar", "noise", 0.0, "without augment", 0.5, augment=False),
+    _without_effect("cifar10", "recurrent", False, "for vgg", True),
+    _without_effect("digits", "residual_blocks", 0, "without convolutions", 1),
+    _without_effect("digits", "delay_per", "neuron", "without delays", "synapse"),
+    _without_effect(
+        "digits", "recurrent", False, "without hidden layers", True, hidden=(), convolutions=((4, 3, 2),)
+    ),
+    _without_effect(
+        "digits", "readout_decay", 0.95, "for a readout that spikes", 0.5, loss="cross_entropy_count"
+    ),
+]
+
 REFUSED = {
     "TaskSettings.from_header: `header` must hold the settings of this version, got momentum. "
     "Use the version of snnjax that trained it.": lambda: TaskSettings.from_header(
@@ -395,6 +419,17 @@ REFUSED = {
     "TaskSettings: `recurrent` must be True or False, got None. Choose one of these.": lambda: replace(
         DIGITS, recurrent=None
     ),
+    **{
+        f"TaskSettings: `{name}` must be {usual!r} {where}, where it has no effect, got {value!r}. "
+        "Leave it out.": lambda task=task, changed=changed: replace(TASKS[task], **changed)
+        for task, name, usual, where, value, changed in WITHOUT_EFFECT
+    },
+    "TaskSettings: `loss` must be one of membranes for vgg, whose outputs do not spike, got 'cross_entropy_count'. "
+    "Use 'cross_entropy_sum'.": lambda: replace(TASKS["cifar10"], loss="cross_entropy_count"),
+    "TaskSettings: `validation_share` must be 0 or 0.25, 2 of 8 people, for spar, got 0.1. Pass one of "
+    "these.": lambda: replace(TASKS["spar"], validation_share=0.1),
+    "TaskSettings: `validation_share` must be 0 or 0.2, 1 of 5 people, for speech, got 0.1. Pass one of "
+    "these.": lambda: replace(TASKS["speech"], fold=0, validation_share=0.1),
     "TaskSettings: `readout_decay` must be at least 0 and below 1, got 1. Try 0.95.": lambda: replace(
         DIGITS, readout_decay=1
     ),
