@@ -4,7 +4,10 @@ import math
 import warnings
 from collections.abc import Mapping
 
+import jax
 import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
 
 from snnjax._check import check_real_array, check_shape, concrete, fail, short_repr
 from snnjax._sparse_spikes import SparseSpikes, check_spikes
@@ -50,6 +53,16 @@ def _checked(op: str, signal: Signal, shape: Shape) -> Signal:
         check_shape(op, "inputs", signal, (None, None, *flat), "time, batch, inputs", hint)
     else:
         check_shape(op, "inputs", signal, (None, None, *shape), "time, batch, *shape", hint)
+    return _as_array(signal)
+
+
+def _as_array(signal: Array | np.ndarray) -> Array:
+    """An array of JAX, in floating point if its integers have 64 bits that those of JAX do not hold."""
+    kept = jax.dtypes.canonicalize_dtype(signal.dtype)
+    if kept != signal.dtype and jnp.issubdtype(kept, jnp.integer):
+        limits = jnp.iinfo(kept)
+        if np.any(signal < limits.min) or np.any(signal > limits.max):
+            return jnp.asarray(signal, jnp.float32)
     return jnp.asarray(signal)
 
 

@@ -33,7 +33,8 @@ def predictions(
 
     ``argmax_c z[b, c]`` with z the sum over time ("sum": membranes or spike counts), the maximum over time ("max"), or
     the earliest first spike ("first_spike"); ties go to the lowest class index. The decoder "steps" predicts a class in
-    every step, ``argmax_c outputs[t, b, c]``, even after the end of a sequence.
+    every step, ``argmax_c outputs[t, b, c]``, even after the end of a sequence. Where a z is NaN, as of a run that
+    diverged, no class is predicted: -1.
 
     Args:
         outputs: dense ``[time, batch, classes]`` or `SparseSpikes`, as for the losses; dense for "steps".
@@ -58,13 +59,18 @@ def predictions(
         fail(f"predictions: `weights` must be None for the decoder {decoder!r}, got some. {hint}.")
     if decoder == "steps":
         check_dense("predictions", outputs, lengths)
-        return jnp.argmax(cast(Array, outputs), axis=-1).astype(jnp.int32)
+        return _largest(cast(Array, outputs))
     if decoder == "first_spike":
-        return jnp.argmin(class_first_spikes(outputs, lengths), axis=-1).astype(jnp.int32)
+        return _largest(-class_first_spikes(outputs, lengths))
     scores = (
         class_sums(outputs, lengths, weights=weights) if decoder == "sum" else class_maxima(outputs, lengths)
     )
-    return jnp.argmax(scores, axis=-1).astype(jnp.int32)
+    return _largest(scores)
+
+
+def _largest(scores: Array) -> Array:
+    """The class of the largest score, -1 if one is NaN."""
+    return jnp.where(jnp.isnan(scores).any(axis=-1), -1, jnp.argmax(scores, axis=-1)).astype(jnp.int32)
 
 
 def accuracy(
@@ -102,8 +108,8 @@ def confusion(
 ) -> Int[Array, "classes classes"]:
     """Count the sequences (with "steps", the labelled steps) of each class by what they are predicted as, int32.
 
-    ``confusion[i, j]`` is the number of those with label i and prediction j (`predictions`). Matrices of batches add
-    up, and `snnjax.plot.confusion` draws their sum.
+    ``confusion[i, j]`` is the number of those with label i and prediction j (`predictions`); one without a prediction is
+    not counted. Matrices of batches add up, and `snnjax.plot.confusion` draws their sum.
 
     Errors: those of `accuracy`.
 
@@ -157,7 +163,7 @@ def right_answers(
 ) -> tuple[Array, Array]:
     """The numbers of correctly predicted labels and of all labels of each sequence, int32 ``[batch]``."""
     named, labels, asked = _answers(op, outputs, labels, lengths, decoder, weights)
-    right = asked & (named == labels)
+    right = asked & (named == labels) & (named >= 0)
     if decoder == "steps":
         return jnp.sum(right, axis=0, dtype=jnp.int32), jnp.sum(asked, axis=0, dtype=jnp.int32)
     return right.astype(jnp.int32), asked.astype(jnp.int32)

@@ -307,6 +307,14 @@ def test_whole_number_inputs_equal_floats_layer_by_layer() -> None:
         chex.assert_trees_all_equal(run(inputs.astype(dtype)), run(inputs), strict=True)
 
 
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64])
+def test_integers_that_32_bits_do_not_hold_are_the_numbers_that_they_are(dtype) -> None:
+    net = network(1, [layer(1, AFTER)], leaky_readout(1))
+    params, large = initial(net), np.full((2, 1, 1), 2**40, dtype)
+    found, expected = (net.apply(params, None, x) for x in (large, large.astype(np.float32)))
+    chex.assert_trees_all_equal(found, expected, strict=True)
+
+
 @pytest.mark.parametrize(
     "neuron, ops",
     [

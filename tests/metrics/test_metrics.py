@@ -57,6 +57,17 @@ def test_predictions_ignore_steps_after_the_end() -> None:
     np.testing.assert_array_equal(metrics.predictions(OUTPUTS, lengths=jnp.array([3, 1])), [1, 0])
 
 
+@pytest.mark.parametrize("decoder", ["sum", "max", "first_spike", "steps"])
+def test_outputs_that_are_nan_predict_no_class_and_are_never_right(decoder: str) -> None:
+    """The membranes of a diverged run have no largest one."""
+    outputs = jnp.zeros((2, 2, 3)).at[:, 0, 1].set(jnp.nan)
+    labels = jnp.zeros((2, 2) if decoder == "steps" else 2, jnp.int32)
+    expected = np.broadcast_to([-1, 0], labels.shape)
+    np.testing.assert_array_equal(metrics.predictions(outputs, decoder=decoder), expected)
+    assert metrics.accuracy(outputs, labels, decoder=decoder) == 0.5
+    assert int(metrics.confusion(outputs, labels, decoder=decoder).sum()) == labels.size // 2
+
+
 def test_accuracy_is_the_share_of_right_predictions() -> None:
     assert metrics.accuracy(OUTPUTS, jnp.array([1, 0])) == 0.5
     assert metrics.accuracy(OUTPUTS, jnp.array([1, 0]), lengths=jnp.array([3, 1])) == 1.0
