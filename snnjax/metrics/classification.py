@@ -108,7 +108,7 @@ def confusion(
 ) -> Int[Array, "classes classes"]:
     """Count the sequences (with "steps", the labelled steps) of each class by what they are predicted as, int32.
 
-    ``confusion[i, j]`` is the number of those with label i and prediction j (`predictions`); one without a prediction is
+    ``confusion[i, j]`` is the number of those with label i and prediction j (`predictions`); what has no prediction is
     not counted. Matrices of batches add up, and `snnjax.plot.confusion` draws their sum.
 
     Errors: those of `accuracy`.
