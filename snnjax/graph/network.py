@@ -47,6 +47,8 @@ from snnjax.ops.lif_network import mean_activity
 Params = dict[str, Any]  # of each block that learns something, by name
 State = dict[str, Any]  # of each block that has one, by name
 Stats = dict[str, Any]
+# To which sample inputs scale the weights: one spike per neuron in 20 steps.
+_USUAL_ACTIVITY = 0.05
 # The hint for those who leave the state out.
 _FROM_REST = "Write network.apply(params, None, inputs) to start from rest"
 
@@ -180,7 +182,7 @@ class Network:
         *,
         lengths: Any = None,
         stats: Stats | None = None,
-        target_activity: float = 0.05,
+        target_activity: float = _USUAL_ACTIVITY,
         dtype: DTypeLike = jnp.float32,
     ) -> Params:
         """Draw the initial parameters: weights are scaled to their fan-in and to the neurons that they drive.
@@ -191,7 +193,7 @@ class Network:
 
         Raises:
             ValueError: if inputs or lengths do not fit, the activity is outside (0, 1), or no current has a finite
-                effect on the membrane of some neurons.
+                effect on the membrane of some neurons; if lengths or an activity are given without inputs.
 
         Warns:
             RuntimeWarning: if sample inputs are as large as the bytes of an image; if a layer does not reach the
@@ -204,6 +206,10 @@ class Network:
                 f"network.init: `dtype` must be floating-point, got {name}. Pass jnp.float32 or jnp.bfloat16."
             )
         sample = None
+        is_usual = isinstance(target_activity, int | float) and target_activity == _USUAL_ACTIVITY
+        if inputs is None and not (is_usual and lengths is None):
+            what = "lengths" if is_usual else "target_activity"
+            fail(f"network.init: `inputs` must be given with {what}, got None. Pass a batch of samples.")
         if inputs is not None:
             signals = checked_signals("network.init", self.inputs, inputs)
             for signal in signals.values():

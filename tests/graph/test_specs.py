@@ -201,6 +201,12 @@ REFUSED = {
     f"network.init: `target_activity` must be between 0 and 1, got 1.5. {LEARN}": lambda: NET.init(
         jax.random.key(0), X, target_activity=1.5
     ),
+    "network.init: `inputs` must be given with target_activity, got None. Pass a batch of samples.": lambda: (
+        NET.init(jax.random.key(0), target_activity=0.2)
+    ),
+    "network.init: `inputs` must be given with lengths, got None. Pass a batch of samples.": lambda: NET.init(
+        jax.random.key(0), lengths=jnp.full(2, 5)
+    ),
     "network.initial_state: `batch` must be an integer of at least 0, got -1. Pass 0 or more.": lambda: (
         NET.initial_state(PARAMS, -1)
     ),
