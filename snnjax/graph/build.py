@@ -28,7 +28,7 @@ def network(
             signal of the last block.
 
     Raises:
-        ValueError: if something is not a block, or the shapes do not fit.
+        ValueError: if something is not a block, the shapes do not fit, or no block reads an input.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -63,7 +63,16 @@ def network(
         outputs.append((name, sources[0] if own is None else graph.add(own, *sources, name=name)))
     results = tuple((name, node) for name, node in graph.results.items() if name != node)
     nodes = settled(graph.finished())
+    _check_read(shapes, {*(source for node in nodes for source in node.sources), *dict(outputs).values()})
     return Network(tuple(shapes.items()), nodes, tuple(outputs), not isinstance(readout, Mapping), results)
+
+
+def _check_read(inputs: Mapping[str, Shape], read: set[str]) -> None:
+    """Refuse inputs that nobody reads, such as a second one without `receiving`."""
+    unread = next((name for name in inputs if name not in read), None)
+    if unread is not None:
+        hint = f'Give it a block with .receiving("{unread}"), or leave it out'
+        fail(f"network: `inputs` must each be read by a block, got {unread!r} that none reads. {hint}.")
 
 
 def _input_shape(given: Unchecked) -> Shape:

@@ -92,7 +92,8 @@ class TrainConfig:
 
 def _is_number(value: Unchecked) -> bool:
     """Whether `value` is a real number of Python or NumPy; text such as "1e-3", as YAML reads it, is not."""
-    return isinstance(value, float | int | np.floating | np.integer) and not math.isnan(value)
+    is_real = isinstance(value, float | int | np.floating | np.integer) and not isinstance(value, bool)
+    return is_real and not math.isnan(value)
 
 
 def learning_rate_schedule(config: TrainConfig, steps_per_epoch: int) -> Callable[[Any], Any]:

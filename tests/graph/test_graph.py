@@ -395,6 +395,8 @@ X = jnp.zeros((STEPS, BATCH, 4))
 SEVERAL = network({"a": 4, "b": 3}, [layer(2), blocks.join("concatenate").receiving("a", "b")])
 AXES = "Time comes first; add a missing batch axis with inputs[:, None]."
 REFUSED = {
+    "network: `inputs` must each be read by a block, got 'b' that none reads. Give it a block with "
+    '.receiving("b"), or leave it out.': lambda: network({"a": 4, "b": 3}, [layer(2)]),
     "join: `iand` must receive two signals, got 3. Join the others before.": lambda: blocks.join(
         "iand"
     ).out_shape((3,), (3,), (3,)),

@@ -442,6 +442,8 @@ REFUSED = {
     "Leave it out for its default.": lambda: replace(CONFIG, learning_rate=0.0),
     "TrainConfig: `activity_strength` must be a finite number of at least 0, got -1.0. "
     "Leave it out for its default.": lambda: replace(CONFIG, activity_strength=-1.0),
+    "TrainConfig: `learning_rate` must be a positive number, got True. "
+    "Leave it out for its default.": lambda: replace(CONFIG, learning_rate=True),
     "TrainConfig: `learning_rate` must be a positive number, got '1e-3'. "
     "Leave it out for its default.": lambda: replace(CONFIG, learning_rate="1e-3"),
     "TrainConfig: `warmup_epochs` must be a finite number of at least 0, got inf. "
