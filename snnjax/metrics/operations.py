@@ -83,10 +83,11 @@ def synaptic_operations(
     of the image. ``dense`` is the count for a spike of every input and neuron in every step and nonzero weights.
     Operations on spikes are accumulates; operations on other values, such as the normalised currents that reach a
     second connection, are multiply-accumulates. Biases, norms and pools are not counted: spikes pass through pools one
-    by one, and cost nothing outside all windows. The last step's spikes count for recurrent weights too, as part of the
-    returned state. A delayed spike counts once, a graded one as many times as its magnitude; of joined spikes each one
-    counts, and of multiplied ones those of the side with fewer, unless `counts` has the number that a join or a pool
-    passed on.
+    by one, and cost nothing outside all windows. Nor are products of signals with each other, as those of
+    `blocks.spiking_attention`. The last step's spikes count for recurrent weights too, as part of the returned state. A
+    delayed spike counts once, a graded one as many times as its magnitude, an upsampled one for each of its pixels; of
+    joined spikes each one counts, and of multiplied ones those of the side with fewer, unless `counts` has the number
+    that a join or a pool passed on.
 
     A block of one's own is counted if it is a `blocks.Linear`. Of others nobody knows what they multiply, so they are
     refused, unless `counts` has an entry for the signal that they pass on: then what they do inside is not counted.

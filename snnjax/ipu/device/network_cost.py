@@ -15,6 +15,7 @@ import jax
 
 from snnjax.ipu.device.core import Operands, Switches
 
+# Of a whole chip: how many of them a program is compiled for is not known when its form is chosen.
 TILES = 1472
 
 
