@@ -120,7 +120,8 @@ def fit(
             another loss or decoder, more epochs, or another number of steps per epoch; if `params` are those of another
             network; if the folder already holds a checkpoint, belongs to a run in progress, cannot be written to, or
             has no room for a checkpoint when an epoch begins; if a batch cannot be divided among the devices; if a data
-            set has no samples, or more classes than the network has outputs.
+            set has no samples, or more classes than the network has outputs; if `validation` is `train`, or an epoch
+            has another number of steps than the first.
 
     Warns:
         RuntimeWarning: if a layer never spikes during an epoch; if a training loss is not finite, which ends training;
@@ -140,6 +141,9 @@ def fit(
         (1, 1)
     """
     config = _checked(loss, config, network, params, validation)
+    if validation is not None and validation is train:
+        hint = "Divide the samples with data.split_indices"
+        fail(f"fit: `validation` must share no sample with `train`, got the same data set. {hint}.")
     places = _places(devices, config)
     stored = as_stored(config, settings or {}, objective_of(loss, decoder))
     start = begin(network, params, stats, config)
@@ -152,9 +156,8 @@ def fit(
             with draw_bar(progress_bar, config.epochs * steps, first * steps) as tick:
                 for epoch in range(first, config.epochs):
                     check_room(place, progress)
-                    state, trained = _train_epoch(
-                        step, progress, parts.get(epoch), config, stop, tick, places
-                    )
+                    dataset = _of_epoch(parts, epoch, steps, config, network)
+                    state, trained = _train_epoch(step, progress, dataset, config, stop, tick, places)
                     if trained is None:
                         break
                     progress = after_epoch(progress, state, trained, test(state, validation), config)
@@ -306,6 +309,17 @@ def _steps_per_epoch(datasets: Prepared, progress: Progress, config: TrainConfig
             f"fit: `train` must {expected}, got {steps}. Resume with the data of the run, or start a new run."
         )
     return steps
+
+
+def _of_epoch(datasets: Prepared, epoch: int, steps: int, config: TrainConfig, network: Network) -> Dataset:
+    """The data of an epoch, of as many steps as those of the first one, for which the schedules were made."""
+    dataset = datasets.get(epoch)
+    check_dataset("fit", "train", dataset, network)
+    own = len(dataset) // config.batch_size
+    if own != steps:
+        expected, hint = f"give {plural(steps, 'step')} in every epoch", "Make data sets of one size"
+        fail(f"fit: `train` must {expected}, got {own} in epoch {epoch + 1}. {hint}.")
+    return dataset
 
 
 def _steps_done(progress: Progress) -> int:

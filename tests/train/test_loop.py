@@ -426,6 +426,11 @@ REFUSED = {
     "fit: `train` must hold 8 samples, got 7. Pass more samples, or a smaller batch size.": lambda: run(
         source=events(0, 7)
     ),
+    "fit: `train` must give 1 step in every epoch, got 2 in epoch 2. Make data sets of one size.": lambda: (
+        run(source=lambda epoch: events(0, 8 * (epoch + 1)))
+    ),
+    "fit: `validation` must share no sample with `train`, got the same data set. Divide the samples with "
+    "data.split_indices.": lambda: run(source=VALIDATION),
     f"fit: `train` must have no more classes than the network has outputs, {CLASSES}, got {CLASSES + 1}. "
     "Give the readout one output for each class.": lambda: run(
         source=replace(events(0), num_classes=CLASSES + 1)
