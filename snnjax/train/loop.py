@@ -18,6 +18,7 @@ from jaxtyping import Array, PyTree
 from snnjax._arguments import explained
 from snnjax._check import fail, plural, short_repr, type_words
 from snnjax._compiler_options import compiler_options
+from snnjax._types import Unchecked
 from snnjax.data import batches
 from snnjax.data.datasets import Dataset
 from snnjax.graph.check import check_params
@@ -140,10 +141,7 @@ def fit(
         >>> result.best_epoch, len(result.metrics)
         (1, 1)
     """
-    config = _checked(loss, config, network, params, validation)
-    if validation is not None and validation is train:
-        hint = "Divide the samples with data.split_indices"
-        fail(f"fit: `validation` must share no sample with `train`, got the same data set. {hint}.")
+    config = _checked(loss, config, network, params, train, validation)
     places = _places(devices, config)
     stored = as_stored(config, settings or {}, objective_of(loss, decoder))
     start = begin(network, params, stats, config)
@@ -270,7 +268,7 @@ def _places(devices: Sequence[Any] | None, config: TrainConfig) -> _Places:
 
 
 def _checked(
-    loss: Any, config: Any, network: Network, params: Params, validation: Dataset | None
+    loss: Any, config: Any, network: Network, params: Params, train: Unchecked, validation: Dataset | None
 ) -> TrainConfig:
     """The settings, or their defaults, after a check of all arguments."""
     if config is None:
@@ -284,6 +282,9 @@ def _checked(
     check_params("fit", params, network.nodes, network.in_shapes)
     if validation is not None:
         check_dataset("fit", "validation", validation, network)
+        if validation is train:
+            hint = "Divide the samples with data.split_indices"
+            fail(f"fit: `validation` must share no sample with `train`, got the same data set. {hint}.")
     elif config.selection == "best":
         hint = 'Hold samples out, or set selection="last"'
         fail(f"fit: `validation` must be a data set to select the best epoch, got None. {hint}.")

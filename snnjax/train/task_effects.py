@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 from dataclasses import fields
-from typing import Any
 
 from snnjax._check import fail, short_repr
+from snnjax._types import Unchecked
 
 # The settings of which each task's data are made, by task.
 _EVENTS = frozenset({"num_steps", "input_capacity"})
@@ -24,7 +24,7 @@ _OF_DATA = {
 _OF_LAYERS = ("residual_blocks", "recurrent", "max_delay", "delay_per", "readout_decay")
 
 
-def check_effects(op: str, settings: Any, readout_spikes: bool) -> None:
+def check_effects(op: str, settings: Unchecked, readout_spikes: bool) -> None:
     """Refuse settings other than the default that nothing reads, and shares of people that cannot be had."""
     usual = {field.name: field.default for field in fields(settings)}
     for name, why in _without_effect(settings, readout_spikes):
@@ -39,7 +39,7 @@ def check_effects(op: str, settings: Any, readout_spikes: bool) -> None:
         fail(f"{op}: `validation_share` must {expected}, got {got}. Pass one of these.")
 
 
-def _without_effect(settings: Any, readout_spikes: bool) -> Iterator[tuple[str, str]]:
+def _without_effect(settings: Unchecked, readout_spikes: bool) -> Iterator[tuple[str, str]]:
     """The settings that nothing reads, and where that is so."""
     task = settings.task
     for name in sorted(frozenset().union(*_OF_DATA.values()) - _OF_DATA[task]):
@@ -60,7 +60,7 @@ def _without_effect(settings: Any, readout_spikes: bool) -> Iterator[tuple[str, 
         yield "readout_decay", "for a readout that spikes"
 
 
-def _people(settings: Any) -> tuple[int, int]:
+def _people(settings: Unchecked) -> tuple[int, int]:
     """How many people validate, of those who are not tested on; (0, 0) where samples are held out."""
     if settings.task == "spar":
         return 2, 8

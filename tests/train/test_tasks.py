@@ -358,7 +358,7 @@ def test_few_samples_are_of_all_classes(samples: int) -> None:
         assert set(part.labels.tolist()) == set(range(9))
 
 
-def _without_effect(task: str, name: str, usual: Any, where: str, value: Any, **others: Any):
+def _without_effect(task: str, name: str, usual: object, where: str, value: object, **others: object):
     return task, name, usual, where, value, others | {name: value}
 
 
