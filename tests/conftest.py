@@ -13,6 +13,8 @@ from pathlib import Path
 
 from tests import quick
 
+# Modules, and what they make for their tests, are there to stay: there is no garbage to look for while they are loaded.
+gc.disable()
 # Before JAX is imported: `shard_map` is tested over four devices, which one CPU can emulate.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 FLAGS = f"--xla_force_host_platform_device_count=4 {quick.XLA_FLAGS}"
@@ -49,6 +51,7 @@ if _wire.path().exists():
     jax.config.update("jax_platforms", "cpu")
 
 _jax_compat.lower_with_few_dialects()
+_jax_compat.move_without_programs()
 # Without a folder for it there is no cache, and no key of each program to compute.
 jax.config.update("jax_enable_compilation_cache", "JAX_COMPILATION_CACHE_DIR" in os.environ)
 jax.config.update("jax_numpy_dtype_promotion", "strict")
@@ -76,10 +79,11 @@ MOST_MEMORY = 2 * 2**30
 
 
 def pytest_collection_finish() -> None:
-    """What modules hold is there to stay: the collector of garbage need not look at it again, nor as often as usual."""
+    """The collector of garbage need not look again at what modules hold, nor at the rest as often as usual."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(200_000, 20, 50)
+    gc.enable()
 
 
 def pytest_runtest_teardown() -> None:
