@@ -10,20 +10,17 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, cast
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import dtypes
-from jax._src import config as _config
+from jax._src.config import default_device as default_device
 from jax._src.core import DropVar as DropVar  # an unused result of a primitive
 from jax._src.core import ShapedArray as ShapedArray  # results of a primitive carry their shard_map axes
-from jax._src.core import stage_p
+from jax._src.core import stage_p as stage_p  # what a number of NumPy passes to be JAX's
 from jax._src.interpreters import mlir as _mlir
 from jax._src.util import cache as cache  # also keyed by JAX's trace context (x64, for instance)
 from jax.core import Tracer as Tracer
 from jax.extend.core import JaxprEqn as JaxprEqn
 from jax.extend.core import Primitive as Primitive
-from jax.extend.core import primitives
 from jax.extend.mlir import ir as ir
 from jax.extend.mlir.dialects import func as func
 from jax.extend.mlir.dialects import sdy as sdy
@@ -92,90 +89,6 @@ def lower_with_few_dialects() -> None:
     # JAX's own function, with this class: other callers of the class keep all dialects.
     names = {**vars(_mlir), "JaxIrContext": Context}
     _mlir.make_ir_context = types.FunctionType(_mlir.make_ir_context.__code__, names)
-
-
-def _broadcast(
-    operand: np.ndarray, *, shape: Sequence[int], broadcast_dimensions: Sequence[int], **_: Any
-) -> np.ndarray:
-    lengths = [1] * len(shape)
-    for axis, length in zip(broadcast_dimensions, operand.shape, strict=True):
-        lengths[axis] = length
-    return np.broadcast_to(operand.reshape(lengths), shape)
-
-
-def _dynamic_slice(operand: np.ndarray, *starts: np.ndarray, slice_sizes: Sequence[int]) -> np.ndarray:
-    sizes = zip(starts, operand.shape, slice_sizes, strict=True)
-    firsts = [min(max(int(start), 0), length - size) for start, length, size in sizes]
-    return operand[tuple(slice(first, first + size) for first, size in zip(firsts, slice_sizes, strict=True))]
-
-
-def _slice(
-    operand: np.ndarray,
-    *,
-    start_indices: Sequence[int],
-    limit_indices: Sequence[int],
-    strides: Sequence[int] | None,
-) -> np.ndarray:
-    return operand[tuple(map(slice, start_indices, limit_indices, strides or [1] * operand.ndim))]
-
-
-def _iota(*, dtype: Any, shape: Sequence[int], dimension: int, **_: Any) -> np.ndarray:
-    lengths = [length if axis == dimension else 1 for axis, length in enumerate(shape)]
-    return np.broadcast_to(np.arange(shape[dimension]).astype(dtype).reshape(lengths), shape)
-
-
-def _convert(operand: np.ndarray, *, new_dtype: Any, weak_type: bool, **_: Any) -> np.ndarray | None:
-    # Integers wrap, and are rounded once to floats of 4 bytes and more, as XLA does it.
-    is_integer = operand.dtype.kind in "biu"
-    to = np.dtype(new_dtype)
-    is_alike = np.can_cast(operand.dtype, to) or (
-        is_integer and (to.kind in "biu" or (to.kind == "f" and to.itemsize >= 4))
-    )
-    return operand.astype(to) if is_alike and not weak_type else None
-
-
-# What moves numbers without changing them, in NumPy; None where it would.
-_MOVES: dict[Primitive, Callable[..., np.ndarray | None]] = {
-    stage_p: lambda operand: operand,
-    primitives.broadcast_in_dim_p: _broadcast,
-    primitives.concatenate_p: lambda *operands, dimension: np.concatenate(operands, dimension),
-    primitives.convert_element_type_p: _convert,
-    primitives.dynamic_slice_p: _dynamic_slice,
-    primitives.iota_p: _iota,
-    primitives.reshape_p: lambda operand, new_sizes, **_: operand.reshape(new_sizes),
-    primitives.slice_p: _slice,
-    primitives.squeeze_p: lambda operand, dimensions: operand.squeeze(dimensions),
-    primitives.transpose_p: lambda operand, permutation: operand.transpose(permutation),
-}
-
-
-def _is_movable(operand: Any) -> bool:
-    """Whether an operand holds plain numbers, and stands where JAX would put it anyway."""
-    aval = jax.typeof(operand)
-    is_plain = jnp.issubdtype(aval.dtype, np.number) or aval.dtype == bool
-    return is_plain and not aval.weak_type and not getattr(operand, "committed", False)
-
-
-def move_without_programs() -> None:
-    """Let JAX move numbers outside of `jit` in NumPy, for tests: it would compile a program for each move and shape.
-
-    That takes longer than most of what is tested. Only in versions whose primitives are known, where
-    ``test_jax_private.py`` holds that the bits are those of programs; others compile them.
-    """
-    if not _jaxlib_version.__version__.startswith("0.10."):
-        return
-
-    def moving(compiled: Callable[..., Any], move: Callable[..., np.ndarray | None]) -> Callable[..., Any]:
-        def run(*operands: Any, **options: Any) -> Any:
-            is_free = _config.default_device.value is None and options.get("sharding") is None
-            known = is_free and all(map(_is_movable, operands))
-            moved = move(*map(canonical, operands), **options) if known else None
-            return compiled(*operands, **options) if moved is None else jax.device_put(np.array(moved))
-
-        return run
-
-    for primitive, move in _MOVES.items():
-        primitive.def_impl(moving(primitive.impl, move))
 
 
 def compile_options(serialised: bytes) -> CompileOptions:
