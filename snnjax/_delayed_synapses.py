@@ -1,12 +1,13 @@
 """`DelayedSynapses`: synapses with their delays and weights, in the order in which `simulate` reads them."""
 
+import functools
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.typing import DTypeLike
+from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Array, Float, Int, Integer, UInt16
 
 from snnjax._arguments import explained
@@ -21,7 +22,7 @@ from snnjax._check import (
 )
 from snnjax._quantised import Quantised, check_weights
 from snnjax._synapses import Synapses
-from snnjax._types import Unchecked, Weights, accumulation_dtype, upcast
+from snnjax._types import Unchecked, accumulation_dtype, upcast
 
 _PLACES = 2**16  # that a word of 16 bits names
 # Targets of a block: numbers that are received in a step then stay in a second-level cache of 256 KiB.
@@ -69,22 +70,15 @@ class DelayedSynapses:
 
     def sources(self) -> Int[Array, " synapses"]:
         """The neuron that sends through each synapse, int32."""
-        return self._rows(1, self.num_synapses) % max(self.num_neurons, 1)
+        return _sources(self)
 
     def targets(self) -> Int[Array, " synapses"]:
         """The target of each synapse, ``receptor * neurons + neuron``, int32; `num_targets` if there is none."""
-        blocks, neurons = self.ends.shape[:2]
-        width = max(-(-neurons // blocks), 1)
-        places = self.words.astype(jnp.int32) & 0xFFFF
-        block = self._rows(1, self.num_synapses) // max(neurons, 1)
-        receptor, neuron = places // width, places % width * blocks + block
-        targets = receptor * neurons + neuron
-        return jnp.where((neuron < neurons) & (targets < self.num_targets), targets, self.num_targets)
+        return _targets(self)
 
     def delays(self) -> Int[Array, " synapses"]:
         """The delay of each synapse in steps, int32."""
-        delays, counts = self.segments.astype(jnp.int32).T
-        return jnp.repeat(delays, counts, total_repeat_length=self.num_synapses)
+        return _delays(self)
 
     def weights(self) -> Float[Array, " synapses"]:
         """The weight of each synapse."""
@@ -100,13 +94,7 @@ class DelayedSynapses:
         op = "DelayedSynapses.with_weights"
         check_weights(op, "weights", weights, self.num_targets)
         check_shape(op, "weights", weights, (self.num_synapses,), "synapses", "Pass one for each synapse")
-        places = self.words.astype(jnp.uint16)
-        return replace(self, **_stored(places, weights))
-
-    def _rows(self, which: int, count: int) -> Int[Array, " count"]:
-        """Of each synapse or segment the row of `ends`, which is of a block and a neuron that sends."""
-        ends = jnp.clip(self.ends[..., which].reshape(-1), 0, count)
-        return jnp.cumsum(jnp.zeros(count, jnp.int32).at[ends].add(1, mode="drop"), dtype=jnp.int32)
+        return replace(self, **_stored(self.words, weights))
 
     @classmethod
     @explained
@@ -147,7 +135,7 @@ class DelayedSynapses:
             fail(f"{op}: `synapses` must be Synapses, got {short_repr(synapses)}. {hint}.")
         check_weights(op, "weights", weights, synapses.num_targets)
         check_shape(op, "weights", weights, (synapses.num_synapses,), "synapses", "Pass one for each synapse")
-        late = _delays(op, delays, synapses)
+        late = _known_delays(op, delays, synapses)
         longest = int(late.max(initial=1))
         if max_delay is not None:
             longest = check_integer(op, "max_delay", max_delay, longest)
@@ -162,9 +150,9 @@ class DelayedSynapses:
         places = (receptor * -(-synapses.num_neurons // blocks) + neuron // blocks)[order]
         segments, ends = _segments(row[order], late[order], blocks * synapses.num_neurons)
         return cls(
-            **_stored(jnp.asarray(places, jnp.uint16), _picked(weights, kept[order])),
-            segments=jnp.asarray(segments, jnp.uint16),
-            ends=jnp.asarray(ends.reshape(blocks, synapses.num_neurons, 2), jnp.int32),
+            **_stored(places.astype(np.uint16), weights, kept[order]),
+            segments=jax.device_put(segments.astype(np.uint16)),
+            ends=jax.device_put(ends.reshape(blocks, synapses.num_neurons, 2).astype(np.int32)),
             num_targets=synapses.num_targets,
             max_delay=longest,
         )
@@ -180,7 +168,7 @@ def _known(op: str, synapses: Synapses) -> tuple[np.ndarray, np.ndarray]:
     return sources, targets[: len(sources)].astype(np.int64)
 
 
-def _delays(op: str, delays: Unchecked, synapses: Synapses) -> np.ndarray:
+def _known_delays(op: str, delays: Unchecked, synapses: Synapses) -> np.ndarray:
     """Known delays, one or one for each synapse."""
     if isinstance(delays, int):
         delays = np.asarray(check_integer(op, "delays", delays, 1))
@@ -220,17 +208,44 @@ def _segments(row: np.ndarray, late: np.ndarray, rows: int) -> tuple[np.ndarray,
     return segments, np.stack([np.cumsum(each), np.cumsum(np.bincount(row, minlength=rows))], axis=1)
 
 
-def _picked(weights: Weights, order: np.ndarray) -> Weights:
-    """Weights in another order."""
+# Outside of `jax.jit`, these compile one program for each size, not one for each operation.
+@functools.partial(jax.jit, inline=True)
+def _sources(synapses: DelayedSynapses) -> Int[Array, " synapses"]:
+    return _row(synapses) % max(synapses.num_neurons, 1)
+
+
+@functools.partial(jax.jit, inline=True)
+def _targets(synapses: DelayedSynapses) -> Int[Array, " synapses"]:
+    blocks, neurons = synapses.ends.shape[:2]
+    width = max(-(-neurons // blocks), 1)
+    places = synapses.words.astype(jnp.int32) & 0xFFFF
+    receptor, neuron = places // width, places % width * blocks + _row(synapses) // max(neurons, 1)
+    targets = receptor * neurons + neuron
+    return jnp.where((neuron < neurons) & (targets < synapses.num_targets), targets, synapses.num_targets)
+
+
+@functools.partial(jax.jit, inline=True)
+def _delays(synapses: DelayedSynapses) -> Int[Array, " synapses"]:
+    delays, counts = synapses.segments.astype(jnp.int32).T
+    return jnp.repeat(delays, counts, total_repeat_length=synapses.num_synapses)
+
+
+def _row(synapses: DelayedSynapses) -> Int[Array, " synapses"]:
+    """Of each synapse the row of `ends`, which is of a block and a neuron that sends."""
+    count = synapses.num_synapses
+    ends = jnp.clip(synapses.ends[..., 1].reshape(-1), 0, count)
+    return jnp.cumsum(jnp.zeros(count, jnp.int32).at[ends].add(1, mode="drop"), dtype=jnp.int32)
+
+
+@functools.partial(jax.jit, inline=True)
+def _stored(places: ArrayLike, weights: Array | Quantised, order: ArrayLike | None = None) -> dict[str, Any]:
+    """The arrays of places, which are the lower 16 bits, and of weights, which may stand in another order."""
+    places = jnp.asarray(places).astype(jnp.uint16)
     if isinstance(weights, Quantised):
-        return weights._replace(values=jnp.asarray(weights.values)[order])
-    return jnp.asarray(weights)[order]
-
-
-def _stored(places: Array, weights: Array | Quantised) -> dict[str, Any]:
-    """The arrays of places and weights."""
-    if isinstance(weights, Quantised) or weights.dtype != jnp.bfloat16:
-        known = weights if isinstance(weights, Quantised) else upcast(weights)
-        return {"words": places, "strengths": known}
+        values = weights.values if order is None else weights.values[order]
+        return {"words": places, "strengths": weights._replace(values=values)}
+    weights = weights if order is None else weights[order]
+    if weights.dtype != jnp.bfloat16:
+        return {"words": places, "strengths": upcast(weights)}
     upper = jax.lax.bitcast_convert_type(weights, jnp.uint16).astype(jnp.int32)
     return {"words": upper << 16 | places.astype(jnp.int32), "strengths": None}

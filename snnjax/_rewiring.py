@@ -1,5 +1,6 @@
 """Which synapses exist changes during training: the weakest are pruned, and as many grow elsewhere."""
 
+import functools
 from typing import Any
 
 import jax
@@ -32,8 +33,7 @@ def prune(weights: Float[Array, " synapses"], fraction: float) -> Bool[Array, " 
     if not isinstance(fraction, float | int) or not 0 <= fraction <= 1:
         hint = "Pass the share of synapses to prune, such as 0.3"
         fail(f"prune: `fraction` must be between 0 and 1, got {short_repr(fraction)}. {hint}.")
-    order = jnp.argsort(jnp.abs(weights), stable=True)
-    return jnp.ones(weights.shape, bool).at[order[: round(fraction * len(weights))]].set(False)
+    return _all_but_smallest(weights, round(fraction * len(weights)))
 
 
 def regrow(
@@ -77,6 +77,18 @@ def regrow(
         Evci et al. 2020, arXiv:1911.11134; Mocanu et al. 2018, doi:10.1038/s41467-018-04316-3.
     """
     _check_regrow(synapses, arrays, kept, scores)
+    return _regrown(synapses, arrays, kept, scores)
+
+
+# Outside of `jax.jit`, these compile one program for each size, not one for each operation.
+@functools.partial(jax.jit, static_argnums=1, inline=True)
+def _all_but_smallest(weights: Array, count: int) -> Bool[Array, " synapses"]:
+    order = jnp.argsort(jnp.abs(weights), stable=True)
+    return jnp.ones(weights.shape, bool).at[order[:count]].set(False)
+
+
+@functools.partial(jax.jit, inline=True)
+def _regrown(synapses: Synapses, arrays: PyTree, kept: Array, scores: Array) -> tuple[Synapses, PyTree]:
     width, pairs = synapses.num_targets, scores.size
     targets = targets_or_beyond(synapses)
     place = jnp.where(targets < width, synapses.sources() * width + targets, pairs)

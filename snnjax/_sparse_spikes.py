@@ -148,15 +148,10 @@ class SparseSpikes:
             actual, hint = short_repr(ids), "Pass neuron ids, padded with num_neurons"
             fail(f"SparseSpikes.from_ids: `ids` must {expected}, got {actual}. {hint}.")
         check_within("SparseSpikes.from_ids", "ids", given, num_neurons, "Fill unused slots with num_neurons")
-        used = in_range(ids, num_neurons)
-        count = jnp.sum(used, axis=-1, dtype=jnp.int32)
-        ids = jnp.where(used, ids.astype(jnp.int32), num_neurons)
-        listed = jnp.copy(count)  # in a buffer of its own, so that both can be donated
-        counts = count, listed, jnp.zeros_like(count)
-        return cls(ids.astype(id_dtype(num_neurons)), None, *counts, num_neurons)
+        return _from_ids(ids, num_neurons)
 
 
-# Outside of `jax.jit`, the two conversions compile one program for each shape, not one for each operation.
+# Outside of `jax.jit`, the conversions compile one program for each shape, not one for each operation.
 @functools.partial(jax.jit, inline=True)
 def _to_dense(spikes: SparseSpikes) -> Array:
     rows = math.prod(spikes.ids.shape[:-1])
@@ -178,6 +173,17 @@ def _from_dense(spikes: Array, capacity: int) -> SparseSpikes:
         jnp.minimum(count, capacity),
         beyond(count, capacity),
         num_neurons,
+    )
+
+
+@functools.partial(jax.jit, static_argnums=1, inline=True)
+def _from_ids(ids: Array, num_neurons: int) -> SparseSpikes:
+    used = in_range(ids, num_neurons)
+    count = jnp.sum(used, axis=-1, dtype=jnp.int32)
+    ids = jnp.where(used, ids.astype(jnp.int32), num_neurons)
+    listed = jnp.copy(count)  # in a buffer of its own, so that both can be donated
+    return SparseSpikes(
+        ids.astype(id_dtype(num_neurons)), None, count, listed, jnp.zeros_like(count), num_neurons
     )
 
 

@@ -75,22 +75,14 @@ class Synapses:
 
     def sources(self) -> Int[Array, " synapses"]:
         """The neuron that sends through each synapse, int32."""
-        # The number of neurons whose synapses end before it.
-        ending = (
-            jnp.zeros(self.num_synapses, jnp.int32)
-            .at[jnp.maximum(as_int32(self.ends), 0)]
-            .add(1, mode="drop")
-        )
-        return jnp.cumsum(ending, dtype=jnp.int32)
+        return _sources(self)
 
     def to_dense(self, weights: Float[Array, " synapses"]) -> Float[Array, "neurons targets"]:
         """The matrix of the weights, 0 where there is no synapse."""
         check_shape(
             "Synapses.to_dense", "weights", weights, (self.num_synapses,), "synapses", "Pass one a synapse"
         )
-        columns = targets_or_beyond(self)
-        dense = jnp.zeros((self.num_neurons, self.num_targets), weights.dtype)
-        return dense.at[self.sources(), columns].add(weights, mode="drop")
+        return _to_dense(self, weights)
 
     @classmethod
     @explained
@@ -138,9 +130,7 @@ class Synapses:
         op = "Synapses.fixed_fan_out"
         sizes = _check_draw(op, key, num_neurons, num_targets, fan_out, among_targets=True)
         num_neurons, num_targets, fan_out = sizes
-        targets = _distinct(key, num_neurons, fan_out, num_targets)
-        ends = fan_out * jnp.arange(1, num_neurons + 1, dtype=jnp.int32)
-        return cls(ends, targets.reshape(-1).astype(id_dtype(num_targets)), num_targets)
+        return _with_fan_out(key, num_neurons, num_targets, fan_out)
 
     @classmethod
     @explained
@@ -160,11 +150,7 @@ class Synapses:
         op = "Synapses.fixed_fan_in"
         sizes = _check_draw(op, key, num_neurons, num_targets, fan_in, among_targets=False)
         num_neurons, num_targets, fan_in = sizes
-        sources = _distinct(key, num_targets, fan_in, num_neurons).reshape(-1)
-        targets = jnp.repeat(jnp.arange(num_targets, dtype=jnp.int32), fan_in)
-        order = jnp.argsort(sources, stable=True)
-        ends = jnp.cumsum(jnp.bincount(sources, length=num_neurons), dtype=jnp.int32)
-        return cls(ends, targets[order].astype(id_dtype(num_targets)), num_targets)
+        return _with_fan_in(key, num_neurons, num_targets, fan_in)
 
     @classmethod
     @explained
@@ -191,10 +177,7 @@ class Synapses:
             fail(
                 f"{op}: `count` must be at most {pairs}, the pairs to choose from, got {count}. Choose fewer."
             )
-        drawn = _distinct(key, 1, int(count), pairs)[0]
-        sources, targets = jnp.divmod(drawn, jnp.int32(max(num_targets, 1)))
-        ends = jnp.cumsum(jnp.bincount(sources, length=num_neurons), dtype=jnp.int32)
-        return cls(ends, targets.astype(id_dtype(num_targets)), num_targets)
+        return _with_count(key, num_neurons, num_targets, count)
 
     @classmethod
     @explained
@@ -308,6 +291,47 @@ class Synapses:
         return _of_rows(np.bincount(sources, minlength=int(firsts[-1])), targets, int(lefts[-1]))
 
 
+# Outside of `jax.jit`, these compile one program for each size, not one for each operation.
+@functools.partial(jax.jit, inline=True)
+def _sources(synapses: Synapses) -> Int[Array, " synapses"]:
+    # The number of neurons whose synapses end before it.
+    ending = jnp.zeros(synapses.num_synapses, jnp.int32)
+    ending = ending.at[jnp.maximum(as_int32(synapses.ends), 0)].add(1, mode="drop")
+    return jnp.cumsum(ending, dtype=jnp.int32)
+
+
+@functools.partial(jax.jit, inline=True)
+def _to_dense(synapses: Synapses, weights: Array) -> Float[Array, "neurons targets"]:
+    dense = jnp.zeros((synapses.num_neurons, synapses.num_targets), weights.dtype)
+    return dense.at[_sources(synapses), targets_or_beyond(synapses)].add(weights, mode="drop")
+
+
+@functools.partial(jax.jit, static_argnums=(1, 2, 3), inline=True)
+def _with_fan_out(key: Array, num_neurons: int, num_targets: int, fan_out: int) -> Synapses:
+    targets = _distinct(key, num_neurons, fan_out, num_targets)
+    ends = fan_out * jnp.arange(1, num_neurons + 1, dtype=jnp.int32)
+    return Synapses(ends, targets.reshape(-1).astype(id_dtype(num_targets)), num_targets)
+
+
+@functools.partial(jax.jit, static_argnums=(1, 2, 3), inline=True)
+def _with_fan_in(key: Array, num_neurons: int, num_targets: int, fan_in: int) -> Synapses:
+    sources = _distinct(key, num_targets, fan_in, num_neurons).reshape(-1)
+    targets = jnp.repeat(jnp.arange(num_targets, dtype=jnp.int32), fan_in)[jnp.argsort(sources, stable=True)]
+    return Synapses(_ends(sources, num_neurons), targets.astype(id_dtype(num_targets)), num_targets)
+
+
+@functools.partial(jax.jit, static_argnums=(1, 2, 3), inline=True)
+def _with_count(key: Array, num_neurons: int, num_targets: int, count: int) -> Synapses:
+    drawn = _distinct(key, 1, count, num_neurons * num_targets)[0]
+    sources, targets = jnp.divmod(drawn, jnp.int32(max(num_targets, 1)))
+    return Synapses(_ends(sources, num_neurons), targets.astype(id_dtype(num_targets)), num_targets)
+
+
+def _ends(sources: Array, num_neurons: int) -> Int[Array, " neurons"]:
+    """Behind the last synapse of each neuron."""
+    return jnp.cumsum(jnp.bincount(sources, length=num_neurons), dtype=jnp.int32)
+
+
 def _pairs_of(block: Synapses, first: int, left: int, num_targets: int) -> tuple[np.ndarray, np.ndarray]:
     """The neurons and targets of a block among those of all; a target out of range stays so."""
     ends, targets = concrete(block.ends), concrete(block.targets)
@@ -418,8 +442,8 @@ def _places(op: str, name: str, positions: Unchecked) -> np.ndarray:
 def _of_rows(counts: Unchecked, targets: Unchecked, num_targets: int) -> Synapses:
     """Synapses of known numbers, `counts` of each neuron."""
     _check_count(int(np.sum(counts)))
-    ends = np.cumsum(counts).astype(np.int32)
-    return Synapses(jnp.asarray(ends), jnp.asarray(targets, id_dtype(num_targets)), num_targets)
+    ends, targets = np.cumsum(counts).astype(np.int32), np.asarray(targets).astype(id_dtype(num_targets))
+    return Synapses(jax.device_put(ends), jax.device_put(targets), num_targets)
 
 
 def _check_count(count: int) -> None:
@@ -479,7 +503,6 @@ def _check_draw(
     return num_neurons, num_targets, each
 
 
-@functools.partial(jax.jit, static_argnums=(1, 2, 3))  # compiled once, not in each call outside jit
 def _distinct(key: Array, rows: int, count: int, among: int) -> Int[Array, "rows count"]:
     """`count` different numbers below `among` in each row, ascending; all such sets are equally likely."""
     if count > _MOST_REDRAWN * among:

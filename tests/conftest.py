@@ -13,6 +13,8 @@ from pathlib import Path
 
 from tests import quick
 
+# Modules, and what they make for their tests, are there to stay: there is no garbage to look for while they are loaded.
+gc.disable()
 # Before JAX is imported: `shard_map` is tested over four devices, which one CPU can emulate.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 FLAGS = f"--xla_force_host_platform_device_count=4 {quick.XLA_FLAGS}"
@@ -38,6 +40,7 @@ from snnjax_jax_plugin import _wire
 from snnjax import _jax_compat
 from snnjax.graph import segments
 from tests.errors import messages
+from tests.project import moves
 
 # With few tiles, so that programs compile and run fast. Programs that tests start see none of these settings.
 IPUS = {"SNNJAX_IPU_DEVICES": "4", "SNNJAX_IPU_TILES": "8"}
@@ -49,6 +52,7 @@ if _wire.path().exists():
     jax.config.update("jax_platforms", "cpu")
 
 _jax_compat.lower_with_few_dialects()
+moves.in_numpy()
 # Without a folder for it there is no cache, and no key of each program to compute.
 jax.config.update("jax_enable_compilation_cache", "JAX_COMPILATION_CACHE_DIR" in os.environ)
 jax.config.update("jax_numpy_dtype_promotion", "strict")
@@ -76,26 +80,39 @@ MOST_MEMORY = 2 * 2**30
 
 
 def pytest_collection_finish() -> None:
-    """What modules hold is there to stay: the collector of garbage need not look at it again, nor as often as usual."""
+    """The collector of garbage need not look again at what modules hold, nor at the rest as often as usual."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(200_000, 20, 50)
+    gc.enable()
 
 
 def pytest_runtest_teardown() -> None:
-    """A worker that holds much after a test drops the programs that it has compiled, and returns their memory.
+    """A worker that holds much after a test drops how its programs were lowered, and if it must, what it has compiled.
 
-    Nearly all of it is what XLA and LLVM needed while they compiled, freed with the programs and kept by the allocator.
+    Much of it is what XLA and LLVM needed while they compiled, freed with the programs and kept by the allocator.
     """
+    most = 0.6 * MOST_MEMORY  # single tests need up to 0.3 more
+    if held() > most:
+        _jax_compat.forget_lowered()
+        return_memory()
+        if held() > 0.8 * most:
+            jax.clear_caches()
+            return_memory()
+
+
+def held() -> int:
+    """The bytes of this process in memory; 0 on macOS and Windows, which do not say."""
     statistics = Path("/proc/self/statm")
-    if not statistics.exists():  # macOS and Windows do not say
-        return
-    held = int(statistics.read_text(encoding="utf-8").split()[1]) * mmap.PAGESIZE
-    if held > 0.6 * MOST_MEMORY:  # single tests need up to 0.3 more
-        jax.clear_caches()
-        gc.collect()
-        if platform.libc_ver()[0] == "glibc":
-            ctypes.CDLL(None).malloc_trim(0)
+    if not statistics.exists():
+        return 0
+    return int(statistics.read_text(encoding="utf-8").split()[1]) * mmap.PAGESIZE
+
+
+def return_memory() -> None:
+    gc.collect()
+    if platform.libc_ver()[0] == "glibc":
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,10 +1,11 @@
 """The conditions that `conftest.py` sets are in force: annotations are checked, promotion raises."""
 
 import importlib
+import inspect
 
 import jax
 import jax.numpy as jnp
-import jaxtyping
+import jaxtyping._decorator
 import pytest
 
 import snnjax
@@ -69,6 +70,37 @@ def test_own_message_comes_first(typed):
 
 def test_dataclass_holds_anything_when_jax_rebuilds_it(typed):
     assert typed.Leaf(None).values is None
+
+
+FUNCTIONS = [
+    lambda: None,
+    lambda a, b=2: None,
+    lambda a, /, b=(), *c, d, e=None, **f: None,
+    lambda *, self=1, args=2: None,
+]
+CALLS = [
+    ((), {}),
+    ((1,), {}),
+    ((1, 2), {}),
+    ((1, 2, 3), {"d": 4}),
+    ((1,), {"b": 2, "d": 3, "z": 4}),
+    ((), {"args": 3, "self": 4}),
+    ((1,), {"a": 2}),
+]
+
+
+@pytest.mark.parametrize("args, kwargs", CALLS)
+@pytest.mark.parametrize("function", FUNCTIONS, ids=inspect.signature)
+def test_arguments_are_bound_as_inspect_binds_them(function, args, kwargs):
+    signature = jaxtyping._decorator.inspect.signature(function)
+    try:
+        bound = inspect.signature(function).bind(*args, **kwargs)
+    except TypeError:
+        with pytest.raises(TypeError):
+            signature.bind(*args, **kwargs)
+        return
+    bound.apply_defaults()
+    assert signature.replace(return_annotation=int).bind(*args, **kwargs).arguments == bound.arguments
 
 
 def test_snnjax_is_checked():

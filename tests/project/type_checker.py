@@ -6,13 +6,64 @@ things differ from plain beartype:
 - Arguments are checked after the body has run, together with the result, so that the library's own message about
   a wrong argument comes first (tests assert it word for word). What no message caught is caught here.
 - Constructors of dataclasses are not checked: JAX rebuilds them around anything (None, axis numbers, float0).
+
+jaxtyping binds the arguments of each call with `inspect`, which goes through all parameters; here a function that is
+written for the signature binds them.
 """
 
+import functools
+import inspect
+import types
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
+import jaxtyping._decorator
 from beartype import BeartypeConf, FrozenDict, beartype
 from jax import export
+
+
+class _Bound(NamedTuple):
+    """What jaxtyping takes of an `inspect.BoundArguments`."""
+
+    arguments: dict[str, object]  # with the defaults
+
+    def apply_defaults(self) -> None:
+        """They are applied already."""
+
+
+class _Default(NamedTuple):
+    """A default as it is written in a signature."""
+
+    name: str
+
+    def __repr__(self) -> str:
+        return f"defaults[{self.name!r}]"
+
+
+class _Signature(inspect.Signature):
+    """A signature that binds in the time of a call."""
+
+    def bind(self, /, *args: object, **kwargs: object) -> _Bound:
+        return _Bound(self._arguments(*args, **kwargs))
+
+    @functools.cached_property
+    def _arguments(self) -> Callable[..., dict[str, object]]:
+        """A function with this signature, from arguments to these by their names."""
+        defaults = {
+            name: each.default for name, each in self.parameters.items() if each.default is not each.empty
+        }
+        parameters = [
+            each.replace(annotation=each.empty, default=_Default(name) if name in defaults else each.empty)
+            for name, each in self.parameters.items()
+        ]
+        written = str(inspect.Signature(parameters)).removeprefix("(").removesuffix(")")
+        names = ", ".join(f"{name!r}: {name}" for name in self.parameters)
+        return eval(f"lambda {written}: {{{names}}}", {"defaults": defaults})
+
+
+# As jaxtyping asks for them; it makes all others from these with `replace`.
+_names = {**vars(inspect), "signature": _Signature.from_callable}
+jaxtyping._decorator.inspect = types.SimpleNamespace(**_names)  # type: ignore[assignment]
 
 # An int is also a length that `jax.export` leaves open.
 _lengths = FrozenDict({int: int | type(export.symbolic_shape("a")[0])})
