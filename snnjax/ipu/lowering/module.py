@@ -31,6 +31,8 @@ from snnjax.ipu.lowering.types import WIDE, ArrayType
 from snnjax.ipu.lowering.walk import ModuleWalk
 
 _OPTION_PREFIX = "ipu_"
+# What the lowering itself tells the executor and the profile among the options.
+_FACTS = ("attempts", "note", "argument", "result")
 # The attribute in which JAX names a result.
 _RESULT = "jax.result_info"
 # Occurs in the first bytes of a portable artifact.
@@ -179,4 +181,9 @@ def _options(compile_options: CompileOptions) -> list[tuple[str, str]]:
         if not key.startswith(_OPTION_PREFIX):
             # In parentheses are XLA's words, which programs look for.
             raise ValueError(f"{wrong} (No such compile option: {key!r}).")
+        if key.removeprefix(_OPTION_PREFIX) in _FACTS:
+            raise ValueError(
+                "compile: `compiler_options` must be among ipu_version, ipu_tiles, ipu_ipus and "
+                f"ipu_half_partials, got {key}. Leave it out."
+            )
     return sorted((key.removeprefix(_OPTION_PREFIX), value) for key, value in options)
