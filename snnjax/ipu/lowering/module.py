@@ -59,8 +59,9 @@ def lower(program: bytes, options: bytes, attempt: int = 0) -> bytes:
 
 def _others(attempt: int) -> Sequence[str]:
     """What a program has if it has another plan after so many attempts."""
-    each = ((), (*calls.TIGHT, calls.NETWORK), calls.TIGHT[1:], calls.TIGHT[1:])
-    return each[attempt] if attempt < len(each) else ()
+    if attempt >= 2 * calls.PLANS_OF_A_FORM:
+        return ()
+    return (*calls.TIGHT, calls.NETWORK) if attempt < calls.PLANS_OF_A_FORM else calls.TIGHT[1:]
 
 
 def _read(context: ir.Context, program: bytes) -> ir.Module:
@@ -165,7 +166,8 @@ def _names(main: func.FuncOp) -> list[tuple[str, str]]:
 
 def _of_attempt(attempt: int) -> list[tuple[str, str]]:
     """What the executor and the profile are told after so many attempts."""
-    return [*([("attempts", "1")] if attempt % 2 else []), *([("note", _SPARES)] if attempt else [])]
+    spared = attempt % calls.PLANS_OF_A_FORM
+    return [*([("attempts", str(spared))] if spared else []), *([("note", _SPARES)] if attempt else [])]
 
 
 def _options(compile_options: CompileOptions) -> list[tuple[str, str]]:
