@@ -138,10 +138,11 @@ struct Walk {
 
 constexpr Slots walkOf(Walk walk) { return walk.pairs * kPair + walk.near_pairs * kNearPair + walk.singles * kNeuron; }
 
-// A row of up to four pairs: their loads, the unions of all but one, the store, two pointers, the branch. Of more: each
-// with its load, union and branch; a word its bounds 4, the store and its address 2; pointers and the branch 4.
+// A row of one word: the loads of its pairs, the unions of all but one, the store, two pointers, the branch. Of more:
+// each pair with its load, union and branch; a word its bounds 4, the store and its address 2; pointers and the
+// branch 4.
 constexpr Slots packedRow(Slots pairs) {
-  if (pairs <= 4) return 2 * pairs - 1 + 4;
+  if (pairs <= kNeuronsOfMark / 2) return 2 * pairs - 1 + 4;
   return pairs * 3 + (pairs + 7) / 8 * 6 + 4;
 }
 

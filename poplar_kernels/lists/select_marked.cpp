@@ -14,18 +14,21 @@ class PackMarks : public poplar::MultiVertex {
   InOut<float> offered;  // [rows, stride], membranes of the neurons; the words behind them are written
   unsigned rows, neurons, stride;
 
-  void compute(unsigned worker) {
-    switch ((neurons + 1) / 2) {  // few pairs without a loop
-      case 1: return pack<1>(worker);
-      case 2: return pack<2>(worker);
-      case 3: return pack<3>(worker);
-      case 4: return pack<4>(worker);
-      default: return packAll(worker);
-    }
-  }
+  void compute(unsigned worker) { packed<1>(worker, (neurons + 1) / 2); }
 
  private:
   void store(unsigned row, unsigned k, unsigned word) { offered[row * stride + neurons + k] = bitsOf<float>(word); }
+
+  // The pairs of a word without a loop over them.
+  template <unsigned kPairs>
+  void packed(unsigned worker, unsigned pairs) {
+    if (pairs == kPairs) return pack<kPairs>(worker);
+    if constexpr (kPairs < kNeuronsOfMark / 2) {
+      packed<kPairs + 1>(worker, pairs);
+    } else {
+      packAll(worker);
+    }
+  }
 
   template <unsigned kPairs>
   void pack(unsigned worker) {

@@ -176,9 +176,9 @@ constexpr Slots kLeakyConstants = 8 + 3 + 4 + kQuotient + 3 + 2;
 // A step past the end: the store, its pointer and the branch.
 constexpr Slots kPaddedStep = 3;
 
-// SlotsOfNeurons: a row's pointers, its record, two neurons a store; an entry's load, difference, test and branch, and
-// one that is own.
-constexpr Slots kSlotsRow = 12 + kRecordHeader, kSlotsEntry = 4, kOwnEntry = 2 + kShortStore;
+// SlotsOfNeurons: a row's pointers, its record, two starts with their bounds, a second loop 4, two neurons a store; an
+// entry's load, difference, test and branch, and one that is own.
+constexpr Slots kSlotsRow = 12 + kRecordHeader + 4 + 4, kSlotsEntry = 4, kOwnEntry = 2 + kShortStore;
 // A neuron in a list: the address of its first sum 4, a load with the sum of the one before and the branch for each
 // part. Before: two loads of slots, their tests 2, both sums into one register 2.
 constexpr Slots kSlotsTests = 6, kListedNeuron = 4, kListedPart = 2;

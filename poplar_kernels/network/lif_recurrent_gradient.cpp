@@ -18,6 +18,7 @@ class SlotsOfNeurons : public poplar::MultiVertex {
   // [batch, num_steps + 1, neurons], the last row that of the block after this one: on entry its first row is there
   InOut<unsigned short> slots;
   unsigned num_steps, batch, stride, capacity, first_id, neurons;  // num_steps: of a block; neurons: even
+  unsigned first_share, last_share;  // of the neurons of the layer (conventions.hpp), that hold these
 
   void compute(unsigned worker) {
     unsigned t = worker;
@@ -26,13 +27,23 @@ class SlotsOfNeurons : public poplar::MultiVertex {
     }
   }
 
+  // Among which own ones are.
+  Range spikesOf(const List<unsigned short>& list) const {
+    return {list.spikesOfWorker(first_share).first, list.spikesOfWorker(last_share).last};
+  }
+
  private:
   void find(unsigned b, unsigned t) {
     unsigned short* const own = &slots[(b * (num_steps + 1) + t) * neurons];
     if (t == 0) copyRows(own + num_steps * neurons, own, neurons, neurons);
     fillRows(own, static_cast<unsigned short>(capacity), neurons, neurons);
     const List<unsigned short> list = {&lists[(b * num_steps + t) * stride], capacity};
-    for (unsigned k = 0; k < list.listed(); ++k) {
+    place(own, list, spikesOf(list));
+    place(own, list, {list.spikes(), list.listed()});
+  }
+
+  void place(unsigned short* own, const List<unsigned short>& list, Range entries) const {
+    for (unsigned k = entries.first; k < entries.last; ++k) {
       const unsigned j = static_cast<unsigned>(list.ids()[k]) - first_id;
       if (j < neurons) own[j] = static_cast<unsigned short>(k);
     }
@@ -175,14 +186,15 @@ class StepDots : public poplar::MultiVertex {
 using namespace cycles;
 
 std::uint64_t workerCycles(const SlotsOfNeurons& vertex, unsigned worker) {
-  Slots slots = entry(8, false);
+  Slots slots = entry(10, false);
   unsigned t = worker;
   for (unsigned b = 0; b < vertex.batch; ++b, t -= vertex.num_steps) {
     for (; t < vertex.num_steps; t += vertex.numWorkers()) {
       const List<unsigned short> list = {&vertex.lists[(b * vertex.num_steps + t) * vertex.stride], vertex.capacity};
+      const Range spikes = vertex.spikesOf(list);
       const unsigned width = vertex.neurons;
       slots += kSlotsRow + kToRows + filled(width, 2, width) + (t == 0 ? kToRows + moved(width, 2, width) : 0) +
-               list.listed() * kSlotsEntry;
+               (larger(spikes.last, spikes.first) - spikes.first + list.listed() - list.spikes()) * kSlotsEntry;
       for (unsigned j = 0; j < vertex.neurons; ++j) {
         const unsigned slot = vertex.slots[(b * (vertex.num_steps + 1) + t) * vertex.neurons + j];
         slots += slot < vertex.capacity ? kOwnEntry : 0;

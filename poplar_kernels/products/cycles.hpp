@@ -31,8 +31,9 @@ constexpr Slots gradientRow(bool valued) { return 2 + (valued ? 1 : 0) + 4 + 2 +
 // 4, the store, the branch.
 constexpr Slots kScatterEntry = 16;
 
-// One of a mask: id, range 3, the block 6, column and word 5, the bits 2, their address 4, load, or, store, branch.
-constexpr Slots kMaskEntry = 25;
+// One of a mask: id, range 3, the block 6, its column 2, the bits, their address 2, load, or, store, branch; of several
+// words a block besides the word and its column 4, and its place 2.
+constexpr Slots maskEntry(unsigned columns) { return columns <= kNeuronsOfMark ? 19 : 25; }
 
 constexpr Slots scatterGroup(Slots count, Slots own) { return entriesWithin(count) + own * kScatterEntry; }
 
@@ -40,11 +41,11 @@ constexpr Slots scatterGroup(Slots count, Slots own) { return entriesWithin(coun
 constexpr Slots kMark = 4 + 5;
 
 // The dot product, through the parts of a row: two pointers and the branch for each; its pairs: loads, and a branch
-// where there are several; the last product, both lanes, the store. Where the neuron is kept besides, of a pair the
-// load and store of its sum, and a pointer unless sums lie as far apart as weights. Products and sums find bundles,
+// where there are more than two; the last product, both lanes, the store. Where the neuron is kept besides, of a pair
+// the load and store of its sum, and a pointer unless sums lie as far apart as weights. Products and sums find bundles,
 // halves are widened beside their products.
 constexpr Slots readoutDot(Slots parts, unsigned columns, unsigned width, bool is_kept) {
-  const Slots pairs = numbersOf(columns), of_pair = (width < 4 ? 3 : 2) + (is_kept ? 2 : 0) + (pairs > 1 ? 1 : 0);
+  const Slots pairs = numbersOf(columns), of_pair = (width < 4 ? 3 : 2) + (is_kept ? 2 : 0) + (pairs > 2 ? 1 : 0);
   return parts * (3 + (is_kept && width < 4 ? 1 : 0) + pairs * of_pair) + 4;
 }
 

@@ -23,6 +23,18 @@ class ReadoutGradient : public poplar::MultiVertex {
 
   void compute(unsigned worker) {
     if (starts) clear(worker);
+    switch (columns) {  // few without a loop
+      case 2: return addRows<2>(worker);
+      case 4: return addRows<4>(worker);
+      default: return addRows<0>(worker);
+    }
+  }
+
+ private:
+  unsigned sums() const { return parts * readable * columns; }
+
+  template <unsigned kColumns>
+  void addRows(unsigned worker) {
     for (unsigned row = worker; row < rows; row += numWorkers()) {
       float* const to = &g_spikes[row * neurons];
       forEachNumber(neurons, [&](unsigned j, auto numbers) { numbers.store(to + j, numbers.fill(0.0f)); });
@@ -30,15 +42,12 @@ class ReadoutGradient : public poplar::MultiVertex {
         const unsigned mask = masks[word * rows + row], first = word * kNeuronsOfMark;
         if (mask == 0) continue;
         const unsigned kept = keptOf(mask, readable, word);
-        forEachMark(kept, [&](unsigned i) { to[first + i] = dot<true>(row, first + i, worker); });
+        forEachMark(kept, [&](unsigned i) { to[first + i] = dot<true, kColumns>(row, first + i, worker); });
         forEachMark(listedOf(mask, readable, word) & ~kept,
-                    [&](unsigned i) { to[first + i] = dot<false>(row, first + i, worker); });
+                    [&](unsigned i) { to[first + i] = dot<false, kColumns>(row, first + i, worker); });
       }
     }
   }
-
- private:
-  unsigned sums() const { return parts * readable * columns; }
 
   // Eight numbers a turn.
   void clear(unsigned worker) {
@@ -54,7 +63,7 @@ class ReadoutGradient : public poplar::MultiVertex {
   }
 
   // Even and odd columns are summed apart and added at the end, as two lanes would.
-  template <bool kIsKept>
+  template <bool kIsKept, unsigned kColumns>
   float dot(unsigned row, unsigned j, unsigned worker) {
     const W* own = &weights[j * columns];
     const float* other = &g_current[row * columns];
@@ -65,7 +74,7 @@ class ReadoutGradient : public poplar::MultiVertex {
       using Of = Numbers<float2>;
       float2 sums = Of::fill(0.0f);
       for (unsigned p = 0, at = 0; p < parts; ++p, at += of_part, other += rows * columns) {
-        for (unsigned i = 0; i < columns; i += 2) {
+        for (unsigned i = 0; i < (kColumns > 0 ? kColumns : columns); i += 2) {
           const float2 g = Of::load(other + i);
           sums += Of::load(own + at + i) * g;
           if (kIsKept) Of::store(to + at + i, Of::load(to + at + i) + g);

@@ -64,12 +64,7 @@ class MaskLists : public poplar::MultiVertex {
       for (unsigned k = 0; k < 4; ++k) masks[i + k] = 0;
     }
     for (; i < own.last * of_block; ++i) masks[i] = 0;
-    for (unsigned b = 0; b < rows; ++b) {
-      const List<unsigned short> from = {&list[b * stride], capacity};
-      const unsigned spikes = from.spikes();
-      mark(b, from.ids(), spikes, neurons, kFirstMark | (kFirstMark >> kNeuronsOfMark));
-      mark(b, from.ids() + spikes, from.listed() - spikes, neurons, (kFirstMark >> kNeuronsOfMark));
-    }
+    columns <= kNeuronsOfMark ? markRows<true>(neurons) : markRows<false>(neurons);
   }
 
   Range neuronsOf(Range of_blocks) const {
@@ -77,14 +72,27 @@ class MaskLists : public poplar::MultiVertex {
   }
 
  private:
-  // The ids of one ascending group that lie in `own`.
+  template <bool kOneWord>
+  void markRows(Range own) {
+    constexpr unsigned kListedMark = kFirstMark >> kNeuronsOfMark;
+    for (unsigned b = 0; b < rows; ++b) {
+      const List<unsigned short> from = {&list[b * stride], capacity};
+      const unsigned spikes = from.spikes();
+      mark<kOneWord>(b, from.ids(), spikes, own, kFirstMark | kListedMark);
+      mark<kOneWord>(b, from.ids() + spikes, from.listed() - spikes, own, kListedMark);
+    }
+  }
+
+  // The ids of one ascending group that lie in `own`; a block of few columns has one word.
+  template <bool kOneWord>
   void mark(unsigned b, const unsigned short* ids, unsigned count, Range own, unsigned bits) {
     const float inverse = 1.0f / static_cast<float>(columns);
     for (unsigned k = numBelow(ids, count, own.first); k < count; ++k) {
       const auto id = static_cast<unsigned>(ids[k]);
       if (!own.contains(id)) return;  // of the next worker, or in disorder
       const unsigned block = quotient(id, inverse), column = id - block * columns;
-      masks[(block * markWords(columns) + column / kNeuronsOfMark) * rows + b] |= bits >> column % kNeuronsOfMark;
+      const unsigned word = kOneWord ? block : block * markWords(columns) + column / kNeuronsOfMark;
+      masks[word * rows + b] |= bits >> (kOneWord ? column : column % kNeuronsOfMark);
     }
   }
 };
@@ -116,8 +124,8 @@ std::uint64_t workerCycles(const MaskLists& vertex, unsigned worker) {
     const List<unsigned short> list = {&vertex.list[b * vertex.stride], vertex.capacity};
     const unsigned spikes = list.spikes(), near = list.listed() - spikes;
     const Range first = entriesWithin(list.ids(), spikes, own), second = entriesWithin(list.ids() + spikes, near, own);
-    slots +=
-        10 + kRecordHeader + numBelow(spikes) + numBelow(near) + 2 * 6 + (first.count() + second.count()) * kMaskEntry;
+    slots += 10 + kRecordHeader + numBelow(spikes) + numBelow(near) + 2 * 6 +
+             (first.count() + second.count()) * maskEntry(vertex.columns);
   }
   return slots;
 }

@@ -192,10 +192,16 @@ def cap_by_lists(v: Array, threshold: Array, second_threshold: Array, capacity: 
 def is_overfull(listed: Array, capacity: int) -> Array:
     """Whether more than `capacity` neurons of a row are true in the mask ``[rows, neurons]``, one bool.
 
-    Where there is a matrix unit, a product with ones counts fastest.
+    Where there is a matrix unit, a product with ones counts fastest. It counts pieces of rows: few tiles of an IPU
+    would add up what is counted of whole ones.
     """
-    ones = jnp.ones((listed.shape[-1], 1), jnp.float16)
-    counts = jnp.matmul(listed.astype(jnp.float16), ones, preferred_element_type=jnp.float32)
+    rows, width = listed.shape
+    pieces = math.gcd(width, 16)
+    marks = listed.astype(jnp.float16).reshape(rows * pieces, width // pieces)
+    of_pieces = jnp.matmul(
+        marks, jnp.ones((width // pieces, 1), jnp.float16), preferred_element_type=jnp.float32
+    )
+    counts = jnp.sum(of_pieces.reshape(rows, pieces), axis=-1)
     return any_group(jnp.max(counts, initial=0) > capacity)
 
 

@@ -13,7 +13,7 @@ import pytest
 from jax.typing import DTypeLike
 
 from snnjax import select_spikes, spike_matmul
-from snnjax.ops.select_spikes import cap, cap_by_ranks
+from snnjax.ops.select_spikes import cap, cap_by_ranks, is_overfull
 from snnjax.surrogates import Surrogate
 from tests.cases import as_numpy
 from tests.numbers import array
@@ -212,3 +212,13 @@ def test_lists_of_a_scan_have_gradients_behind_it(implementation: str | None) ->
         return jnp.sum(spike_matmul(select(v), weights, implementation=implementation) ** 2)
 
     chex.assert_trees_all_close(jit(jax.grad(behind))(v), jax.grad(at_once)(v), rtol=1e-6, strict=True)
+
+
+@pytest.mark.parametrize("width", [1, 5, 16, 24, 2048])
+def test_rows_with_more_than_a_list_holds_are_found(width: int) -> None:
+    rng = np.random.default_rng(width)
+    for share in (0.0, 0.1, 1.0):
+        mask = rng.random((3, width)) < share
+        most = int(mask.sum(axis=1).max())
+        for capacity in (max(0, most - 1), most, most + 1):
+            assert bool(is_overfull(jnp.asarray(mask), capacity)) == (most > capacity)

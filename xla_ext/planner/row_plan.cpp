@@ -65,7 +65,7 @@ class RowEstimate {
                      times(cycles::fillTensor(ceilDivide(table_, kWorkers), static_cast<unsigned>(element))) +
                      kComputeSet + kPhase + std::max(words(table_), words(plan.lookup_parts * sizes_.share)) +
                      messages(plan.lookup_parts * ceilDivide(sizes_.share, plan.column_block)) +
-                     reduced(sizes_.share * plan.lookup_parts, plan.lookup_parts);
+                     times(cycles::sumRows(plan.lookup_parts + 1, ceilDivide(sizes_.share, 2 * kWorkers) * 2, true));
     } else {
       plan.cycles += 2 * (words(table_) + messages(plan.row_block));
     }
@@ -79,7 +79,7 @@ class RowEstimate {
     constexpr double kMessage = 3;
     return plan_.column_parts > 1 ? kMessage * static_cast<double>(pieces) : 0;
   }
-  // A tile joins `parts` results of its share of `elements`.
+  // A tile joins `parts` results of its share of `elements`, which are bits.
   double reduced(std::size_t elements, std::size_t parts) const {
     const std::size_t outputs = ceilDivide(ceilDivide(elements, parts), 2 * kWorkers) * 2;
     return times(cycles::reduce(outputs, parts, outputs * kWorkers, cycles::Element::Float));

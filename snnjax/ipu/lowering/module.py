@@ -31,6 +31,8 @@ from snnjax.ipu.lowering.types import WIDE, ArrayType
 from snnjax.ipu.lowering.walk import ModuleWalk
 
 _OPTION_PREFIX = "ipu_"
+# What the lowering itself tells the executor and the profile among the options.
+_FACTS = ("attempts", "note", "argument", "result")
 # The attribute in which JAX names a result.
 _RESULT = "jax.result_info"
 # Occurs in the first bytes of a portable artifact.
@@ -57,8 +59,9 @@ def lower(program: bytes, options: bytes, attempt: int = 0) -> bytes:
 
 def _others(attempt: int) -> Sequence[str]:
     """What a program has if it has another plan after so many attempts."""
-    each = ((), (*calls.TIGHT, calls.NETWORK), calls.TIGHT[1:], calls.TIGHT[1:])
-    return each[attempt] if attempt < len(each) else ()
+    if attempt >= 2 * calls.PLANS_OF_A_FORM:
+        return ()
+    return (*calls.TIGHT, calls.NETWORK) if attempt < calls.PLANS_OF_A_FORM else calls.TIGHT[1:]
 
 
 def _read(context: ir.Context, program: bytes) -> ir.Module:
@@ -163,7 +166,8 @@ def _names(main: func.FuncOp) -> list[tuple[str, str]]:
 
 def _of_attempt(attempt: int) -> list[tuple[str, str]]:
     """What the executor and the profile are told after so many attempts."""
-    return [*([("attempts", "1")] if attempt % 2 else []), *([("note", _SPARES)] if attempt else [])]
+    spared = attempt % calls.PLANS_OF_A_FORM
+    return [*([("attempts", str(spared))] if spared else []), *([("note", _SPARES)] if attempt else [])]
 
 
 def _options(compile_options: CompileOptions) -> list[tuple[str, str]]:
@@ -179,4 +183,9 @@ def _options(compile_options: CompileOptions) -> list[tuple[str, str]]:
         if not key.startswith(_OPTION_PREFIX):
             # In parentheses are XLA's words, which programs look for.
             raise ValueError(f"{wrong} (No such compile option: {key!r}).")
+        if key.removeprefix(_OPTION_PREFIX) in _FACTS:
+            raise ValueError(
+                "compile: `compiler_options` must be among ipu_version, ipu_tiles, ipu_ipus and "
+                f"ipu_half_partials, got {key}. Leave it out."
+            )
     return sorted((key.removeprefix(_OPTION_PREFIX), value) for key, value in options)

@@ -111,7 +111,8 @@ def _run_layers(
     for index, (linear, neurons, first) in enumerate(each):
         connection, before = neurons.switches.connection, first._replace(pending=None)
         x, left = delayed_inputs(operands, linear, x, first, connection)
-        current = current_of(linear, x, connection, loops, again=runs is not None)
+        again, is_fed_back = runs is not None, neurons.constants.recurrent is not None
+        current = current_of(linear, x, connection, loops, again, in_rows=again and not is_fed_back)
         given = neurons, current, valid, before
         if runs is None:
             run, x, last = layer_forward(*given, operands.dtype)
@@ -204,11 +205,18 @@ def _ends(operands: Operands, num_steps: int) -> Array | None:
 
 
 def current_of(
-    linear: Weighted, x: Array, connection: Connection, loops: Loops = PLAIN, again: bool = False
+    linear: Weighted,
+    x: Array,
+    connection: Connection,
+    loops: Loops = PLAIN,
+    again: bool = False,
+    in_rows: bool = False,
 ) -> Array:
     """The input current, with its bias, for all steps at once, in the accumulation dtype."""
-    # Without loops a product of `x` as it is keeps the layout that the neurons need.
-    entries = x if loops.hopes and not connection.parts else rows_of(x)
+    # Without loops a product of `x` as it is keeps the layout that the neurons need. The gradient of the weights of a
+    # layer that is not recurrent is a product of rows, which no tile transposes: 5.2 in place of 5.5 thousand cycles a
+    # step with 2,048 neurons and 4 samples. With 512 recurrent ones and 64 samples rows take 26.2 in place of 24.4.
+    entries = x if loops.hopes and not (in_rows or connection.parts) else rows_of(x)
     guard = without_zeros if loops.branches else of_tested_weights
     guard = untested if loops.hopes else guard
     multiply = product if again else functools.partial(Connection.current, guard=guard)

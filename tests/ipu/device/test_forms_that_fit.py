@@ -32,6 +32,7 @@ ONLY_LISTS = Shape(4, 16, 125, (128, 64, 10), False, 6)
 NEITHER = ONLY_LISTS._replace(batch=160)
 ONLY_DENSE = Shape(32, 4, 21, (512, 512, 512, 10), True, 170)
 ANOTHER_LAYOUT = Shape(32, 32, 11, (1024, 256, 256, 10), True, 85)  # lists in a later one
+SMALL_PRODUCTS = Shape(16, 5, 97, (512, 256, 10), True, 25)  # dense ones with the least memory of all plans
 
 
 def arguments(shape: Shape):
@@ -69,8 +70,8 @@ def compiled(shape: Shape, pays: bool, there):
 
 @pytest.mark.parametrize(
     "shape, pays",
-    [(ONLY_LISTS, False), (ONLY_DENSE, True), (ANOTHER_LAYOUT, True)],
-    ids=["lists for dense products", "dense products for lists", "another layout"],
+    [(ONLY_LISTS, False), (ONLY_DENSE, True), (ANOTHER_LAYOUT, True), (SMALL_PRODUCTS, False)],
+    ids=["lists for dense products", "dense products for lists", "another layout", "small products"],
 )
 def test_form_that_fits_runs_in_place_of_one_that_does_not(shape: Shape, pays: bool) -> None:
     given = arguments(shape)
@@ -89,7 +90,7 @@ def test_form_that_fits_runs_in_place_of_one_that_does_not(shape: Shape, pays: b
         np.testing.assert_allclose(own, wanted, rtol=1e-5, atol=1e-5 * float(np.abs(wanted).max()))
     notes = read_profile(program).notes
     assert notes[0].startswith("It takes less memory than the form estimated to be the fastest")
-    assert any("runs on its reference" in note for note in notes) == (shape is ONLY_DENSE)
+    assert any("runs on its reference" in note for note in notes) == (shape in (ONLY_DENSE, SMALL_PRODUCTS))
 
 
 def test_program_that_fits_in_no_form_is_refused_as_the_first_one() -> None:

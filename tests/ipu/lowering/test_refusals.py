@@ -1,6 +1,7 @@
 """What an IPU cannot run is refused when it is compiled, with operation, types, a hint and the user's line."""
 
 import inspect
+import re
 
 import jax
 import jax.numpy as jnp
@@ -149,6 +150,13 @@ def test_options_of_other_compilers_are_refused():
         lower(program, options({"xla_fast": "1"}))
     with pytest.raises(ValueError, match=sentence % "fast" + r" \(No such compile option: 'fast'\)\.$"):
         lower(program, options({"fast": "1"}))
+
+
+@pytest.mark.parametrize("option", ["ipu_attempts", "ipu_note", "ipu_argument", "ipu_result"])
+def test_what_the_lowering_tells_the_executor_is_no_option_of_users(option):
+    sentence = "compile: `compiler_options` must be among ipu_version, ipu_tiles, ipu_ipus and ipu_half_partials, got"
+    with pytest.raises(ValueError, match=re.escape(f"{sentence} {option}. Leave it out.")):
+        lower(artifact(lambda x: x, X), options({option: "1"}))
 
 
 def test_line_is_the_caller_s_where_a_library_computes():

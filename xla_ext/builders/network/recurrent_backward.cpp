@@ -73,7 +73,8 @@ class RecurrentBackward : LayerPass {
   }
 
   void addSlots() {
-    const unsigned columns = layer.tiles.columns;
+    const unsigned columns = layer.tiles.columns, of_share = neuronsOfShare(layer.neurons);
+    const auto shareOf = [=](unsigned neuron) { return std::min(neuron / of_share, kShares - 1); };
     const ComputeSet set = addSet("slots");
     for (std::size_t g = 0; g < layer.sample_groups.size(); ++g) {
       const std::size_t rows = layer.sample_groups[g].count * (plan.block_steps + 1);
@@ -88,7 +89,9 @@ class RecurrentBackward : LayerPass {
                  {"stride", list_.stride},
                  {"capacity", list_.capacity},
                  {"first_id", at.block * columns},
-                 {"neurons", columns}});
+                 {"neurons", columns},
+                 {"first_share", shareOf(at.block * columns)},
+                 {"last_share", shareOf((at.block + 1) * columns - 1)}});
     });
   }
 

@@ -1,7 +1,7 @@
 #include "executor/layouts/layouts.hpp"
 
 #include <algorithm>
-#include <cmath>
+#include <array>
 #include <functional>
 #include <iterator>
 #include <limits>
@@ -270,7 +270,8 @@ Layouts::Layouts(const Plan& plan, const poplar::Target& target, const std::vect
 // The memory a product may use on a tile: Poplar's default share, less where values need it, or plans did not fit.
 planner::Machine Layouts::machineFor(const Product& product) const {
   // Of several products, what is brought for one has memory besides the sums of another.
-  constexpr double kAlone = 0.6, kAmongOthers = 0.45, kOfValues = 0.9, kSpared = 0.75;
+  constexpr double kAlone = 0.6, kAmongOthers = 0.45, kOfValues = 0.9;
+  constexpr std::array<double, kMostAttempts + 1> kSpared = {1, 0.75, 0.4};
   constexpr std::size_t kLeast = 32768;
   const auto bytesOf = [this](const std::vector<ValueId>& values) {
     std::size_t bytes = 0;
@@ -280,7 +281,7 @@ planner::Machine Layouts::machineFor(const Product& product) const {
   const std::size_t operands =
       (productOf(product.lhs) + productOf(product.rhs) + productOf(product.out)) * numBytes(product.dtype);
   const std::size_t values = std::max(operands, bytesOf(plan_.main.parameters) + bytesOf(plan_.main.results)) / tiles_;
-  const double of_plan = std::pow(kSpared, optionsOf(plan_).attempts) * static_cast<double>(tile_bytes_);
+  const double of_plan = kSpared.at(optionsOf(plan_).attempts) * static_cast<double>(tile_bytes_);
   const auto share = static_cast<std::size_t>((heavy_products_ > 1 ? kAmongOthers : kAlone) * of_plan);
   const auto most = static_cast<std::size_t>(kOfValues * static_cast<double>(tile_bytes_));
   return {std::max<std::size_t>(1, tiles_ / std::max<std::size_t>(1, product.groups)),

@@ -146,12 +146,14 @@ class Scatter {
       const poplar::Tensor out = poplar::concat(table.slices(mapping[tile]));
       in.push_back(out);
       for (const poplar::Tensor& part : parts) in.push_back(poplar::concat(part.slices(mapping[tile])));
+      const unsigned rows = asUnsigned(in.size()), columns = asUnsigned(out.numElements());
+      if (kind_.name == "snnjax::Sum" && kind_.type == poplar::FLOAT) {
+        step.add("snnjax::SumRows", tile,
+                 {{"in", poplar::concat(in)}, {"out", out}, {"rows", rows}, {"columns", columns}});
+        continue;
+      }
       step.add(poputil::templateVertex("snnjax::Reduce", kind_.name, kind_.type, kind_.type), tile,
-               {{"in", poplar::concat(in)},
-                {"out", out},
-                {"outer", 1U},
-                {"rows", asUnsigned(in.size())},
-                {"inner", asUnsigned(out.numElements())}});
+               {{"in", poplar::concat(in)}, {"out", out}, {"outer", 1U}, {"rows", rows}, {"inner", columns}});
     }
     step.execute();
   }

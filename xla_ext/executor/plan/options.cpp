@@ -8,8 +8,7 @@
 namespace snnjax::executor {
 namespace {
 
-constexpr unsigned kMostIpus = 64;     // of a partition
-constexpr unsigned kMostAttempts = 2;  // snnjax/ipu/lowering/rules/calls.py
+constexpr unsigned kMostIpus = 64;  // of a partition
 
 unsigned numberOf(std::string_view name, const std::string& text, const std::string& expected, unsigned most) {
   unsigned number = 0;

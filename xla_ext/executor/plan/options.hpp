@@ -15,6 +15,8 @@ constexpr std::array<std::string_view, 4> kVersions = {"mk1", "mk2", "bow", "c60
 // For the profile alone: sentences, and the names of all arguments and results in order.
 constexpr std::array<std::string_view, 3> kFacts = {"note", "argument", "result"};
 
+constexpr unsigned kMostAttempts = 2;  // PLANS_OF_A_FORM in snnjax/ipu/lowering/rules/calls.py
+
 struct PlanOptions {
   std::string version;         // empty: the device's own
   unsigned tiles = 0;          // of each IPU; 0: as many as the device has

@@ -18,9 +18,11 @@ THREEFRY = "snnjax_ipu_threefry2x32"
 CALLBACK = "snnjax_ipu_callback"
 KEEP, KEPT = "snnjax_ipu_keep", "snnjax_ipu_kept"
 NETWORK = "snnjax_lif_network"
-# Whether a plan has to take less of the tiles, as others do not fit. Every second one spares memory: references run few
-# steps a round, networks on codelets have another layout. From the third on ops run in the form estimated to be slower.
+# Whether a plan has to take less of the tiles, as others do not fit. Two of the plans of a form spare memory, the last
+# one most: references run few steps a round, networks on codelets have another layout, products a smaller share. After
+# the form estimated to be the fastest comes the slower one.
 TIGHT = ("snnjax_ipu_tight_1", "snnjax_ipu_tight_2")
+PLANS_OF_A_FORM = 3
 
 
 def _attributes(operation: Operation) -> dict[str, Any]:
@@ -129,7 +131,8 @@ def _kept(operation: Operation) -> Sequence[int]:
 
 def _is_tight(operation: Operation) -> Sequence[int]:
     attempt, is_spared = operation.walk.attempt, operation.text("call_target_name") == TIGHT[0]
-    return [operation.builder.constant(np.asarray(attempt % 2 == 1 if is_spared else attempt > 1))]
+    is_tight = attempt % PLANS_OF_A_FORM > 0 if is_spared else attempt >= PLANS_OF_A_FORM
+    return [operation.builder.constant(np.asarray(is_tight))]
 
 
 _TARGETS: dict[str, Rule] = {

@@ -14,9 +14,9 @@ using ipu_model::VertexType;
 
 // States that are no numbers of elements: where something begins, what a row takes, what a test chooses.
 const std::set<std::string> kPlaces = {
-    "back",     "by",       "first",   "first_high", "first_id", "first_row",      "four",
-    "from_end", "last",     "longest", "num_blocks", "once",     "offered_stride", "one",
-    "own",      "pointers", "sorted",  "stride",     "two",      "transposed",
+    "back",       "by",       "first",  "first_high", "first_id",   "first_row",  "first_share",    "four",
+    "last_share", "from_end", "last",   "longest",    "num_blocks", "once",       "offered_stride", "one",
+    "own",        "pointers", "sorted", "stride",     "two",        "transposed",
 };
 
 using Size = std::pair<std::string, std::string>;  // a class, and a state of it
@@ -77,14 +77,14 @@ const std::map<Size, double> kSteps = {
     {{"JoinCandidates", "num_neurons"}, 4},
     {{"ListInputs", "num_inputs"}, 2},
     {{"MaskLists", "blocks"}, 4},
-    {{"MaskLists", "capacity"}, 3},
-    {{"MaskLists", "columns"}, 16},
+    {{"MaskLists", "capacity"}, 4},
+    {{"MaskLists", "columns"}, 160},  // of several words a block, whose place each entry has to find
     {{"MaskSpikes", "capacity"}, 3},
     {{"MatrixProduct", "columns"}, 16},
     {{"MatrixProduct", "depth"}, 16},
     {{"MatrixProduct", "rows"}, 16},
     {{"MergeSpikes", "parts"}, 6},
-    {{"PackMarks", "neurons"}, 8},
+    {{"PackMarks", "neurons"}, 20},
     {{"RowsDots", "neurons"}, 4},
     {{"RowsGradient", "neurons"}, 6},
     {{"ScatterList", "capacity"}, 8},

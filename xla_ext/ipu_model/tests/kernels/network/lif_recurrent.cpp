@@ -83,9 +83,10 @@ void testForward(const ipu_model::CodeletLibrary& library, const Problem& p) {
 }
 
 // A row [kept, listed, true spikes, starts of shares, ids] that lists the own neurons 1 and 0 of the tile, and others.
+// Its spike is of the second share.
 std::vector<unsigned short> recordOf(unsigned first_id) {
   const auto id = [&](unsigned i) { return static_cast<unsigned short>(i); };
-  return {1, 3, 1, 0, 0, 0, 0, 0, id(first_id + 1), id(first_id), id(first_id + 100), 0};
+  return {1, 3, 1, 0, 1, 1, 1, 1, id(first_id + 1), id(first_id), id(first_id + 100), 0};
 }
 
 void testBackward(const ipu_model::CodeletLibrary& library, const Problem& p, bool learns) {
@@ -100,7 +101,7 @@ void testBackward(const ipu_model::CodeletLibrary& library, const Problem& p, bo
   for (unsigned i = 0; i < before.size(); ++i) before[i] = static_cast<unsigned short>(i % 5);
   find.edge("lists", lists).edge("slots", before);
   find.state("num_steps", kSteps).state("batch", kBatch).state("stride", kStride).state("capacity", kCapacity);
-  find.state("first_id", kFirst).state("neurons", p.n).run();
+  find.state("first_id", kFirst).state("neurons", p.n).state("first_share", 1U).state("last_share", 1U).run();
   const auto slots = find.get<unsigned short>("slots");
   for (unsigned i = 0; i < slots.size(); ++i) {
     const unsigned b = i / p.n / (kSteps + 1), t = i / p.n % (kSteps + 1), j = i % p.n;
