@@ -395,8 +395,8 @@ PartsPlan planParts(const OwnSpikes& of) {
 }
 
 SumsPlan planSums(unsigned blocks, unsigned entries) {
-  // Cycles of those that read a part, for two neurons of a worker; slots of a pair in a row. Sums take an exchange and a
-  // compute set.
+  // Cycles of those that read a part, for two neurons of a worker; slots of a pair in a row. Sums take an exchange and
+  // a compute set.
   constexpr double kRead = 14, kSlots = 1.2, kSums = kStepExchange + kStepSet + 150;
   SumsPlan best = {.parts = blocks, .runs = 1, .of_run = ceilDivide(entries, 2) * 2};
   best.cycles = blocks * (double{1} * entries + kStepMessage + kRead);
