@@ -66,4 +66,37 @@ struct SpikeLists {
   unsigned id(unsigned list, unsigned k) const { return row(list, k) / columns - 1; }
 };
 
+// Of spikes that are offered one by one the first `limit`, at least one, by the fair rule: their rows, kNoRow behind
+// the last one, and from word 1 + limit on their keys, which are ordered as their membranes.
+struct KeptSpikes {
+  unsigned* words;
+  unsigned limit, columns, offered = 0, last = 0, searches = 0;  // for the last one of a full list
+
+  void offer(unsigned row, unsigned key) {
+    const unsigned k = offered++;
+    if (k < limit) return place(k, row, key);
+    if (k == limit) findLast();
+    if (!isBefore(key, row, last)) return;
+    place(last, row, key);
+    findLast();
+  }
+  void end() { words[smaller(offered, limit)] = kNoRow; }
+
+ private:
+  void place(unsigned k, unsigned row, unsigned key) {
+    words[k] = row;
+    words[1 + limit + k] = key;
+  }
+  bool isBefore(unsigned key, unsigned row, unsigned k) const {
+    const unsigned other = words[1 + limit + k];
+    return key == other ? hashOf(row / columns - 1) < hashOf(words[k] / columns - 1) : key > other;
+  }
+  void findLast() {
+    last = 0;
+    for (unsigned k = 1; k < limit; ++k) last = isBefore(words[1 + limit + k], words[k], last) ? last : k;
+    ++searches;
+  }
+};
+constexpr unsigned wordsOfKept(unsigned limit) { return 1 + 2 * limit; }
+
 }  // namespace snnjax

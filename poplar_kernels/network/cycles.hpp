@@ -17,6 +17,7 @@ constexpr Slots throughReset(unsigned char kind, bool detach, unsigned char surr
 
 // A step outside of a block: load, compare, return.
 constexpr Slots kIdle = kCall + 4;
+constexpr Slots kCounted = 2;  // a worker's own count of the steps: sum and store
 // NeuronRun for one neuron or pair. Before its steps: loads of v and five constants, with their addresses 6; the bits
 // of its marks 4; whether it fires 2; pointers to three rows 6. Counts are loaded and stored.
 constexpr Slots kRun = 6 + 6 + 4 + 2 + 6, kCountsOfRun = 2;
@@ -89,12 +90,25 @@ Slots stepsOf(const auto& vertex, unsigned b) {
   return stepsInside(vertex.lengths[b], *vertex.block * vertex.num_steps, vertex.num_steps);
 }
 
-// A number in a step: its run, the sum with the current, the choice of the first step 2; what is sent: two comparisons
+// A number in a step: its run, the sum with the current, the choice of the first step 2. What is sent: two comparisons
 // and three masks 5, its store and pointer 2.
-constexpr Slots kRecurrentNumber = kRun + kCountsOfRun + 1 + 2 + 7;
+constexpr Slots kRecurrentNumber = kRun + kCountsOfRun + 1 + 2, kSentNumber = 7;
 // A row of the weights: where it begins, its pair with the sum of the one before, the branch unless it ends the list. A
 // part of a list: the same without a pair, pointers 2, the loop.
 constexpr Slots kSummedRow = 3, kSummedPart = 5;
+
+// KeptSpikes. A spike that is offered: its key, the count, whether a slot is left 2; that takes one: two stores, the
+// address; that finds none: the test for the first one, two comparisons with their branches. A search for the last one:
+// around it 4, and for each further spike its key, two comparisons with their branches, the loop.
+constexpr Slots kOfferedSpike = 4, kPlacedSpike = 3, kComparedSpike = 5, kSearchedList = 4, kSearchedSpike = 6;
+// Selecting among lists: where the slots begin 4, how far it is to the next three lists 3, the loops 3, the end. A
+// list: its first row, the branch; one or four of them share the pointer and the loop. A row: the load of the next one,
+// the branch.
+constexpr Slots kSelect = 11, kSelectedList = 4, kFourLists = 10, kSelectedRow = 2;
+// ListBlock. A sample: pointers 8, the loop 3, the end of the list. Marks of two pairs: two loads and unions, the loop;
+// a word of them its bounds 4, its store with the address 2, its load, the mask, the branch, the loop. A spike: its bit
+// with the branch 4, its row 2, its membrane, a sum, the key 3.
+constexpr Slots kBlockRow = 12, kMarksOfTwo = 5, kFiredWord = 10, kFiredSpike = 11;
 
 // ListSpikes: of two pairs two loads, of which the second one takes no mask along, their lanes in one and on the way to
 // a main register 3, branch, loop; of one left over a load and a mask fewer. Where one fired: two loads and branches
@@ -179,9 +193,9 @@ constexpr Slots kPaddedStep = 3;
 // SlotsOfNeurons: a row's pointers, its record, two starts with their bounds, a second loop 4, two neurons a store; an
 // entry's load, difference, test and branch, and one that is own.
 constexpr Slots kSlotsRow = 12 + kRecordHeader + 4 + 4, kSlotsEntry = 4, kOwnEntry = 2 + kShortStore;
-// A neuron in a list: the address of its first sum 4, a load with the sum of the one before and the branch for each
-// part. Before: two loads of slots, their tests 2, both sums into one register 2.
-constexpr Slots kSlotsTests = 6, kListedNeuron = 4, kListedPart = 2;
+// A neuron in a list: the address of its first sum 4, a load with the sum of the one before for each part, a branch for
+// one or four of them. Before: two loads of slots, their tests 2, both sums into one register 2.
+constexpr Slots kSlotsTests = 6, kListedNeuron = 4, kListedPart = 2, kFourParts = 5;
 // Plain neurons: the rows of three tables 7, the test of the length 2, two slots with their tests 4, of counts two
 // words and their test 4, the reset's 2; five loads, four stores, three sums or products that find no bundle. With a
 // gradient at the spike the row, three loads, two sums, the surrogate's difference, comparison, mask and product 4,

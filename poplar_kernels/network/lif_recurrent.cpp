@@ -1,6 +1,10 @@
 // lif_network, recurrent layers, forward: a step of the neurons of a tile, and the lists of what they fire, which the
 // next step reads.
+#include <utility>
+#include <vector>
+
 #include "../lists/listed_rows.hpp"
+#include "../lists/lists.hpp"
 #include "../lists/spike_lists.hpp"
 #include "../vertex.hpp"
 #include "cycles.hpp"
@@ -10,26 +14,31 @@ namespace snnjax {
 
 // A step of own neurons, from the currents of a block of steps and the spikes of the step before. Workers share the
 // numbers of all samples, in pairs.
-template <class W, bool has_second>
+template <class W, bool has_second, bool selects>
 class LifRecurrentStep : public poplar::MultiVertex {
  public:
-  In<unsigned> lists;  // [batch, parts, stride], what RankSpikes kept of the own spikes of the step before
-  In<W> weights;       // [rows, neurons], recurrent ones
-  In<float> current;   // [batch, num_steps, neurons], without the bias
-  In<float> first;     // [batch, neurons], what the spikes before the first step add to it in that step
-  In<float> bias;      // [neurons]
-  In<float> decay;     // [neurons]
-  In<float> gain;      // [neurons]
+  // Of the own spikes of the step before: [batch, parts, stride], what RankSpikes kept of them, or [parts, batch,
+  // stride], those of each block (ListBlock), of which each worker selects
+  In<unsigned> lists;
+  In<W> weights;      // [rows, neurons], recurrent ones
+  In<float> current;  // [batch, num_steps, neurons], without the bias
+  In<float> first;    // [batch, neurons], what the spikes before the first step add to it in that step
+  In<float> bias;     // [neurons]
+  In<float> decay;    // [neurons]
+  In<float> gain;     // [neurons]
   In<float> threshold, second_threshold;  // [neurons]
   In<unsigned> lengths;                   // [batch], steps of each sequence
-  poplar::Input<unsigned> block, iteration;
+  poplar::Input<unsigned> block;
+  InOut<unsigned> iterations;  // [workers], each counts its own
   // [all steps + 1, batch, neurons], row 0 before the first step; [batch, neurons] if no history is kept
   InOut<float> membranes;
   InOut<float> counts;  // [batch, neurons], true spikes so far
   Out<float> offered;   // [batch, num_steps, offered_stride], membranes for the selection; PackMarks adds to it
   Out<unsigned> marks;  // [batch, num_steps, pairs of neurons], none past the end of a sequence
-  Out<float> sent;      // [batch, neurons], membranes of those that fire (toSend), 0 of others
+  If<!selects, Out<float>> sent;    // [batch, neurons], membranes of those that fire (toSend), 0 of others
+  If<selects, Out<unsigned>> kept;  // [workers, wordsOfKept(limit)]
   unsigned num_steps, batch, parts, stride, neurons, offered_stride;  // num_steps: of a block
+  If<selects, unsigned> limit;                                        // of the spikes of a sample
   unsigned char reset;                                                // enum Reset
   bool keep_history;
   // Of neurons with a second state.
@@ -39,44 +48,125 @@ class LifRecurrentStep : public poplar::MultiVertex {
   static constexpr bool kHasSecond = has_second, kCounts = true;
 
   void compute(unsigned worker) {
-    if (*iteration >= num_steps) return;
-    const unsigned t = *block * num_steps + *iteration;
+    const unsigned iteration = iterations[worker]++;
+    if (iteration >= num_steps) return;
+    const unsigned t = *block * num_steps + iteration;
+    unsigned selected = batch;  // the sample that was selected for
     forEachOwnNumber(batch, neurons, worker, [&](unsigned b, unsigned j, auto numbers) {
-      const unsigned row = b * num_steps + *iteration;
+      const unsigned row = b * num_steps + iteration;
       NeuronRun<LifRecurrentStep, decltype(numbers)> run(*this, t, b, j);
-      auto to_send = numbers.fill(0.0f);
+      [[maybe_unused]] auto to_send = numbers.fill(0.0f);
       if (t < lengths[b]) {
-        const auto sum = numbers.load(&current[row * neurons + j]) + recurrent(t, b, j, numbers);
+        if constexpr (selects) {
+          if (t > 0 && b != selected) select(selected = b, &kept[worker * wordsOfKept(limit)]);
+        }
+        const auto sum = numbers.load(&current[row * neurons + j]) + recurrent(t, b, j, worker, numbers);
         const auto fired = run.advance(sum, reset, row);
         run.storeCounts();
-        to_send = toSend(fired, run.membrane());
+        if constexpr (!selects) to_send = toSend(fired, run.membrane());
       } else {
         run.freeze(row);
       }
-      numbers.store(&sent[b * neurons + j], to_send);
+      if constexpr (!selects) numbers.store(&sent[b * neurons + j], to_send);
     });
   }
 
-  // Rows that a sample reads.
+  // Rows that are listed for a sample.
   unsigned listed(unsigned b) const {
     unsigned rows = 0;
     for (unsigned part = 0; part < parts; ++part) {
-      for (const unsigned* row = &lists[(b * parts + part) * stride]; *row != kNoRow; ++row) ++rows;
+      for (const unsigned* row = listOf(b, part); *row != kNoRow; ++row) ++rows;
     }
     return rows;
   }
 
+  // The spikes of a sample that are kept, with their words; and what that took.
+  KeptSpikes select(unsigned b, unsigned* words) const
+    requires selects
+  {
+    KeptSpikes own = {words, limit, neurons};
+    const unsigned slots = (stride - 1) / 2, next = batch * stride;
+    const auto offer = [&](const unsigned* list) {
+      for (; *list != kNoRow; ++list) own.offer(*list, list[1 + slots]);
+    };
+    const unsigned* list = listOf(b, 0);
+    unsigned part = 0;
+    for (; part + 4 <= parts; part += 4, list += 4 * next) {  // most are empty
+      offer(list);
+      offer(list + next);
+      offer(list + 2 * next);
+      offer(list + 3 * next);
+    }
+    for (; part < parts; ++part, list += next) offer(list);
+    own.end();
+    return own;
+  }
+
  private:
+  const unsigned* listOf(unsigned b, unsigned part) const {
+    return &lists[(selects ? part * batch + b : b * parts + part) * stride];
+  }
+
   template <class Of>
-  auto recurrent(unsigned t, unsigned b, unsigned j, Of numbers) const {
+  auto recurrent(unsigned t, unsigned b, unsigned j, unsigned worker, Of numbers) const {
     if (t == 0) return numbers.load(&first[b * neurons + j]);
     auto sum = numbers.fill(0.0f);
-    const unsigned* list = &lists[b * parts * stride];
-    const unsigned up = j - neurons;
-    for (unsigned part = 0; part < parts; ++part, list += stride) {
-      for (unsigned k = 0; list[k] != kNoRow; ++k) sum += numbers.load(&weights[list[k] + up]);
+    const auto add = [&](const unsigned* list) {
+      for (; *list != kNoRow; ++list) sum += numbers.load(&weights[*list + j - neurons]);
+    };
+    if constexpr (selects) {
+      add(&kept[worker * wordsOfKept(limit)]);
+    } else {
+      for (unsigned part = 0; part < parts; ++part) add(listOf(b, part));
     }
     return sum;
+  }
+};
+
+// The spikes of a block in a step of each sample, as KeptSpikes; packs the marks of the neurons, as PackMarks does.
+// Workers share the samples.
+class ListBlock : public poplar::MultiVertex {
+ public:
+  In<unsigned> marks;          // [batch, num_steps, pairs of neurons], of LifRecurrentStep
+  InOut<float> offered;        // [batch, num_steps, offered_stride]; the words behind the membranes are written
+  Out<unsigned> lists;         // [batch, wordsOfKept(slots)]
+  InOut<unsigned> iterations;  // [workers], each counts its own
+  unsigned num_steps, batch, neurons, offered_stride, slots, first_id;  // num_steps: of a block of steps
+
+  void compute(unsigned worker) {
+    const unsigned iteration = iterations[worker]++;
+    if (iteration >= num_steps) return;
+    for (unsigned b = worker; b < batch; b += numWorkers()) {
+      const unsigned row = b * num_steps + iteration;
+      for (unsigned word = 0; word < markWords(neurons); ++word) {
+        offered[row * offered_stride + neurons + word] = bitsOf<float>(marksOf(row, word));
+      }
+      list(row, &lists[b * wordsOfKept(slots)]);
+    }
+  }
+
+  // The spikes of a row, with their words; and what that took.
+  KeptSpikes list(unsigned row, unsigned* words) const {
+    KeptSpikes own = {words, slots, neurons};
+    const float* const v = &offered[row * offered_stride];
+    for (unsigned word = 0; word < markWords(neurons); ++word) {
+      forEachMark(bitsOf<unsigned>(v[neurons + word]) & kMarksOfSpikes, [&](unsigned i) {
+        const unsigned j = word * kNeuronsOfMark + i;
+        own.offer((first_id + 1 + j) * neurons, keyOf(v[j] + 0.0f));  // one key for both zeros
+      });
+    }
+    own.end();
+    return own;
+  }
+
+ private:
+  unsigned marksOf(unsigned row, unsigned word) const {
+    constexpr unsigned kPairs = kNeuronsOfMark / 2;
+    const unsigned pairs = (neurons + 1) / 2, end = smaller((word + 1) * kPairs, pairs);
+    unsigned all = 0, pair = word * kPairs;
+    for (; pair + 2 <= end; pair += 2) all |= marks[row * pairs + pair] | marks[row * pairs + pair + 1];
+    if (pair < end) all |= marks[row * pairs + pair];
+    return all;
   }
 };
 
@@ -222,19 +312,52 @@ class MergeSpikes : public poplar::MultiVertex {
 
 using namespace cycles;
 
-template <class W, bool has_second>
-std::uint64_t workerCycles(const LifRecurrentStep<W, has_second>& vertex, unsigned worker) {
-  if (*vertex.iteration >= vertex.num_steps) return kIdle;
-  const unsigned t = *vertex.block * vertex.num_steps + *vertex.iteration;
-  Slots number = kRecurrentNumber, inside = kAdvanceOnce;
+Slots keptSpikes(const KeptSpikes& list) {
+  const Slots more = list.offered > list.limit ? list.offered - list.limit : 0,
+              replaced = more > 0 ? list.searches - 1 : 0;
+  return list.offered * kOfferedSpike + (list.offered - more + replaced) * kPlacedSpike + more * kComparedSpike +
+         list.searches * (kSearchedList + (list.limit - 1) * kSearchedSpike);
+}
+
+template <class W, bool has_second, bool selects>
+std::uint64_t workerCycles(const LifRecurrentStep<W, has_second, selects>& vertex, unsigned worker) {
+  const unsigned iteration = vertex.iterations[worker] - 1;
+  if (iteration >= vertex.num_steps) return kIdle + kCounted;
+  const unsigned t = *vertex.block * vertex.num_steps + iteration;
+  Slots number = kRecurrentNumber + (selects ? 1 : kSentNumber), inside = kAdvanceOnce;
   if constexpr (has_second) {
     number += kRunSecond;
     inside += advanceSecond(vertex.raises);
   }
-  return entry(has_second ? 30 : 26, false) + ownNumbers(vertex, worker, [&](unsigned b) -> Slots {
+  unsigned selected = vertex.batch;
+  return entry((has_second ? 30 : 26) + (selects ? 1 : 0), false) + kCounted +
+         ownNumbers(vertex, worker, [&](unsigned b) -> Slots {
            if (t >= vertex.lengths[b]) return number + kFrozenStep + (has_second ? kFreezeSecond : 0);
-           return number + inside + (t == 0 ? 0 : vertex.parts * kSummedPart + vertex.listed(b) * kSummedRow);
+           if (t == 0) return number + inside;
+           const unsigned listed = vertex.listed(b);
+           if constexpr (selects) {
+             std::vector<unsigned> words(wordsOfKept(vertex.limit));
+             const Slots selection = kSelect + vertex.parts / 4 * kFourLists + vertex.parts % 4 * kSelectedList +
+                                     listed * kSelectedRow + keptSpikes(vertex.select(b, words.data()));
+             return number + inside + kSummedPart + smaller(listed, vertex.limit) * kSummedRow +
+                    (std::exchange(selected, b) == b ? 0 : selection);
+           } else {
+             return number + inside + vertex.parts * kSummedPart + listed * kSummedRow;
+           }
          });
+}
+
+std::uint64_t workerCycles(const ListBlock& vertex, unsigned worker) {
+  const unsigned iteration = vertex.iterations[worker] - 1, pairs = (vertex.neurons + 1) / 2;
+  if (iteration >= vertex.num_steps) return kIdle + kCounted;
+  Slots slots = entry(10, false) + kCounted;
+  std::vector<unsigned> words(wordsOfKept(vertex.slots));
+  for (unsigned b = worker; b < vertex.batch; b += vertex.numWorkers()) {
+    const KeptSpikes list = vertex.list(b * vertex.num_steps + iteration, words.data());
+    slots += kBlockRow + (pairs + 1) / 2 * kMarksOfTwo + markWords(vertex.neurons) * kFiredWord +
+             list.offered * kFiredSpike + keptSpikes(list);
+  }
+  return slots;
 }
 
 std::uint64_t workerCycles(const ListSpikes& vertex, unsigned worker) {
@@ -290,9 +413,13 @@ std::uint64_t workerCycles(const MergeSpikes<ranked>& vertex, unsigned worker) {
 
 template class MergeSpikes<false>;
 template class MergeSpikes<true>;
-template class LifRecurrentStep<float, false>;
-template class LifRecurrentStep<float, true>;
-template class LifRecurrentStep<half, false>;
-template class LifRecurrentStep<half, true>;
+template class LifRecurrentStep<float, false, false>;
+template class LifRecurrentStep<float, false, true>;
+template class LifRecurrentStep<float, true, false>;
+template class LifRecurrentStep<float, true, true>;
+template class LifRecurrentStep<half, false, false>;
+template class LifRecurrentStep<half, false, true>;
+template class LifRecurrentStep<half, true, false>;
+template class LifRecurrentStep<half, true, true>;
 
 }  // namespace snnjax

@@ -64,7 +64,8 @@ class LifRecurrentGradient : public poplar::MultiVertex {
   In<float> threshold;         // [neurons]
   In<float> second_threshold;  // [neurons]
   In<unsigned> lengths;        // [batch], steps of each sequence
-  poplar::Input<unsigned> block, iteration;
+  poplar::Input<unsigned> block;
+  InOut<unsigned> iterations;            // [workers], each counts its own
   In<float> membranes;                   // [all steps + 1, batch, neurons], row t + 1 after step t
   InOut<float> g_v;                      // [batch, neurons], of the membrane after its reset, of the step after
   InOut<float> g_last;                   // [batch, neurons], gradient of the last membrane; zeroed once added
@@ -87,7 +88,7 @@ class LifRecurrentGradient : public poplar::MultiVertex {
   static constexpr bool kHasSecond = has_second;
 
   void compute(unsigned worker) {
-    const unsigned own_step = num_steps - 1 - *iteration;
+    const unsigned own_step = num_steps - 1 - iterations[worker]++;
     if (own_step >= num_steps) return;
     const unsigned t = *block * num_steps + own_step;
     forEachOwnNumber(batch, neurons, worker, [&](unsigned b, unsigned j, auto numbers) {
@@ -145,7 +146,15 @@ class LifRecurrentGradient : public poplar::MultiVertex {
     const unsigned slot = slots[at];
     float sum = 0.0f;
     if (slot >= capacity) return sum;
-    for (unsigned part = 0; part < parts; ++part) sum += sums[(part * batch + b) * capacity + slot];
+    const unsigned next = batch * capacity;
+    const float* of_part = &sums[b * capacity + slot];
+    unsigned part = 0;
+    const auto add = [&] {
+      sum += *of_part;
+      of_part += next;
+    };
+    for (; part + 4 <= parts; part += 4) add(), add(), add(), add();
+    for (; part < parts; ++part) add();
     return sum;
   }
   float recurrent(unsigned b, unsigned at, Numbers<float>) const { return ofNeuron(b, at); }
@@ -161,15 +170,15 @@ class LifRecurrentGradient : public poplar::MultiVertex {
 template <class W>
 class StepDots : public poplar::MultiVertex {
  public:
-  In<unsigned short> lists;  // [batch, num_steps, stride], records: that of a row lists the spikes of the step before
-  In<W> weights;             // [num_inputs + 1, neurons], last row zeros
-  In<float> g_current;       // [batch, num_steps, neurons]
-  Out<float> dots;           // [batch, capacity]; past the listed ones anything
-  poplar::Input<unsigned> iteration;
+  In<unsigned short> lists;    // [batch, num_steps, stride], records: that of a row lists the spikes of the step before
+  In<W> weights;               // [num_inputs + 1, neurons], last row zeros
+  In<float> g_current;         // [batch, num_steps, neurons]
+  Out<float> dots;             // [batch, capacity]; past the listed ones anything
+  InOut<unsigned> iterations;  // [workers], each counts its own
   unsigned num_steps, batch, stride, capacity, num_inputs, neurons;  // num_steps: of a block
 
   void compute(unsigned worker) {
-    const unsigned t = num_steps - 1 - *iteration;
+    const unsigned t = num_steps - 1 - iterations[worker]++;
     if (t >= num_steps) return;
     const ListedRows<const W> rows = {&weights[0], num_inputs, neurons};
     for (unsigned b = 0; b < batch; ++b) {
@@ -206,13 +215,13 @@ std::uint64_t workerCycles(const SlotsOfNeurons& vertex, unsigned worker) {
 
 template <bool has_second, bool learns>
 std::uint64_t workerCycles(const LifRecurrentGradient<has_second, learns>& vertex, unsigned worker) {
-  const unsigned own_step = vertex.num_steps - 1 - *vertex.iteration;
-  if (own_step >= vertex.num_steps) return kIdle;
+  const unsigned own_step = vertex.num_steps - vertex.iterations[worker];
+  if (own_step >= vertex.num_steps) return kIdle + kCounted;
   const unsigned t = *vertex.block * vertex.num_steps + own_step;
   const Slots inside = (learns ? constantsGradient(vertex) : membraneGradient(vertex)) + secondGradientOf(vertex) +
                        (has_second && learns ? kSecondConstantsGradient : 0) + kSlotsTests;
   const unsigned width = vertex.neurons % 2 == 0 ? 2 : 1;  // a pair of neighbours, in either form
-  Slots slots = entry((has_second ? 29 : 24) + (learns ? 4 : 0), false);
+  Slots slots = entry((has_second ? 29 : 24) + (learns ? 4 : 0), false) + kCounted;
   forEachOwnNumber(vertex.batch, vertex.neurons, worker, [&](unsigned b, unsigned j, auto) {
     if (j % width != 0) return;
     const bool ended = t >= vertex.lengths[b];
@@ -223,7 +232,7 @@ std::uint64_t workerCycles(const LifRecurrentGradient<has_second, learns>& verte
       listed += vertex.isListed(b, at + lane, Numbers<float>{}) ? 1 : 0;
       counted |= vertex.isCounted(b * vertex.neurons + j + lane, Numbers<float>{});
     }
-    const Slots sums = listed * (kListedNeuron + vertex.parts * kListedPart);
+    const Slots sums = listed * (kListedNeuron + vertex.parts / 4 * kFourParts + vertex.parts % 4 * kListedPart);
     if constexpr (has_second || learns) {
       slots += kScanNumber + kScanStep + (ended ? 1 : inside + sums);
     } else {
@@ -236,9 +245,9 @@ std::uint64_t workerCycles(const LifRecurrentGradient<has_second, learns>& verte
 
 template <class W>
 std::uint64_t workerCycles(const StepDots<W>& vertex, unsigned worker) {
-  const unsigned t = vertex.num_steps - 1 - *vertex.iteration;
-  if (t >= vertex.num_steps) return kIdle;
-  Slots slots = entry(11, false);
+  const unsigned t = vertex.num_steps - vertex.iterations[worker];
+  if (t >= vertex.num_steps) return kIdle + kCounted;
+  Slots slots = entry(11, false) + kCounted;
   for (unsigned b = 0; b < vertex.batch; ++b) {
     const List<unsigned short> list = {&vertex.lists[(b * vertex.num_steps + t) * vertex.stride], vertex.capacity};
     const Range own = quickShareOf(list.listed(), worker);

@@ -42,6 +42,7 @@ _BY_CODELET = {
             "LastSpikes",
             "LastSpikesGradient",
             "ListSpikes",
+            "ListBlock",
             "JoinSpikes",
             "RankSpikes",
             "MergeSpikes",

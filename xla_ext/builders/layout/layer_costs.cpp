@@ -148,7 +148,7 @@ UnitProduct productOf(const NetworkPlan& plan, double share, std::size_t m, std:
 // The products of a layer's inputs there: rows are made dense at their homes, and for the gradient both operands are
 // transposed over all tiles.
 Unit unitOf(const NetworkPlan& plan, const Work& work, double share) {
-  constexpr double kTransposed = 9, kPhase = 300;  // cycles of an element, its message included, and of a superstep
+  constexpr double kTransposed = 9, kPhase = 400;  // cycles of an element, its message included, and of a superstep
   const auto inputs = static_cast<std::size_t>(work.input.inputs);
   const double rows = plan.blockRows(), neurons = work.neurons,
                row = static_cast<double>(work.home_rows) * work.input.inputs;
@@ -156,26 +156,27 @@ Unit unitOf(const NetworkPlan& plan, const Work& work, double share) {
   Unit unit = {productOf(plan, share, plan.blockRows(), inputs, work.neurons),
                productOf(plan, share, inputs, plan.blockRows(), work.neurons)};
   unit.currents.cycles += kPhase + row + neurons * rows / work.tiles;
-  unit.gradient.cycles += 3 * kPhase + row + kTransposed * operands + 2 * neurons * work.input.inputs / work.tiles;
+  unit.gradient.cycles += 5 * kPhase + row + kTransposed * operands + 2 * neurons * work.input.inputs / work.tiles;
   unit.currents.bytes.kept += row * kWord;
   unit.gradient.bytes.kept += (row + operands) * kWord;
   return unit;
 }
 
+// Of a step of a recurrent layer: cycles of an exchange and of a compute set; slots until its vertices are at work.
+constexpr double kStepExchange = 300, kStepSet = 40, kFields = 40;
+constexpr double kStepMessage = 3;  // cycles of a further message
+
 // Of a step: the loop of a recurrent layer, with its exchanges.
 double stepOf(const Work& work, const Product& product, Choice choice) {
-  constexpr double kExchange = 300, kSet = 40, kFields = 40;
   const unsigned samples = samplesOf(work, choice.groups), blocks = ceilDivide(work.neurons, choice.columns);
+  const auto capacity = static_cast<unsigned>(product.capacity);
   const double pairs = choice.columns / 2.0;
   const double numbers = std::ceil(samples * pairs / kWorkers), each = samples * product.listed / kWorkers;
-  const PartsPlan parts = planParts(blocks, choice.columns, static_cast<unsigned>(product.capacity), samples);
-  Load load = {5 * kFields + numbers * (60 + 5 * parts.lists + 3 * product.listed), 0};
-  load.bytes += double{1} * samples * parts.lists * (1 + parts.of_list) * kWord;
-  double cycles = 3 * kExchange + 4 * kSet + parts.cycles;
+  Load load = {kFields + numbers * (60 + 3 * product.listed), 0};
+  double cycles = kStepSet + planParts({blocks, choice.columns, capacity, product.listed, samples}).cycles;
   if (work.learns) {
-    const unsigned entries = samples * static_cast<unsigned>(product.capacity);
-    cycles += 2 * kExchange + 3 * kSet + planSums(blocks, entries).cycles;
-    load.slots += 3 * kFields + numbers * 70 + std::ceil(each) * (8 + 2 * pairs);
+    cycles += kStepExchange + 2 * kStepSet + planSums(blocks, samples * capacity).cycles;
+    load.slots += 2 * kFields + numbers * 70 + std::ceil(each) * (8 + 2 * pairs);
   }
   return load.cycles() + cycles;
 }
@@ -324,42 +325,87 @@ Bytes bytesOf(const Work& work, Choice choice) {
   return bytes;
 }
 
-PartsPlan planParts(unsigned blocks, unsigned columns, unsigned capacity, unsigned samples) {
-  // Cycles; slots of a pair that is searched, with those of the spikes that it may have; cycles of a part; those of a
-  // merge and of asking all samples for lists with too many.
-  constexpr double kMessage = 3, kPair = 6, kPart = 36, kAsk = 1200;
+namespace {
+
+// Lists in parts that are joined, and ranked or merged.
+PartsPlan planJoined(const OwnSpikes& of) {
+  // Slots of a pair that is searched, with those of the spikes that it may have; cycles of a part; those of a merge and
+  // of asking all samples for lists with too many; slots of a list that is read.
+  constexpr double kPair = 6, kPart = 36, kAsk = 1200, kRead = 5;
   // Steps in which lists have too many are ranked as well: merging has to be so many times as fast.
   constexpr double kPays = 2;
   constexpr unsigned kFewest = 8;  // slots: a part whose own list overflows ranks twice
   PartsPlan best, merged;
   best.cycles = merged.cycles = std::numeric_limits<double>::infinity();
-  for (unsigned of_part = blocks; of_part > 0; --of_part) {
-    const unsigned count = ceilDivide(blocks, of_part),
-                   slots = (std::min(std::max(capacity, kFewest), of_part * columns) + 1) / 2 * 2;
-    if (count > 1 && count * samples > blocks) break;  // tiles of their own
-    const double heard = of_part * (columns + kMessage) + of_part * columns / 2.0 * kPair;
-    const double ranked = std::ceil(double{1} * capacity / count / kWorkers) * kWorkers * (10 + 3.5 * capacity);
-    const double cycles = heard + count * (2 * slots + 2 * kMessage + kPart) + ranked +
-                          double{1} * samples * count * (slots + kMessage + 1);
-    if (cycles < best.cycles) best = {count, of_part, slots, false, count, slots, cycles};
-    const double once = heard + kAsk + count * (slots + kMessage + kPart) + double{5} * capacity +
-                        double{1} * samples * (capacity + kMessage + 1);
-    if (once < merged.cycles) merged = {count, of_part, slots, true, 1, capacity, once};
+  for (unsigned of_part = of.blocks; of_part > 0; --of_part) {
+    const unsigned count = ceilDivide(of.blocks, of_part),
+                   slots = (std::min(std::max(of.capacity, kFewest), of_part * of.columns) + 1) / 2 * 2;
+    if (count > 1 && count * of.samples > of.blocks) break;  // tiles of their own
+    const double heard = of_part * (of.columns + kStepMessage) + of_part * of.columns / 2.0 * kPair;
+    const double ranked = std::ceil(double{1} * of.capacity / count / kWorkers) * kWorkers * (10 + 3.5 * of.capacity);
+    const double cycles = heard + count * (2 * slots + 2 * kStepMessage + kPart) + ranked +
+                          double{1} * of.samples * count * (slots + kStepMessage + 1);
+    if (cycles < best.cycles)
+      best = {.count = count, .blocks = of_part, .slots = slots, .lists = count, .of_list = slots, .cycles = cycles};
+    const double once = heard + kAsk + count * (slots + kStepMessage + kPart) + double{5} * of.capacity +
+                        double{1} * of.samples * (of.capacity + kStepMessage + 1);
+    if (once < merged.cycles)
+      merged = {.count = count,
+                .blocks = of_part,
+                .slots = slots,
+                .are_merged = true,
+                .of_list = of.capacity,
+                .cycles = once};
   }
-  return kPays * merged.cycles < best.cycles ? merged : best;
+  PartsPlan plan = kPays * merged.cycles < best.cycles ? merged : best;
+  plan.cycles += 3 * (kStepExchange + kStepSet) + kWorkers * (4 * kFields + kRead * of.numbers() * plan.lists) +
+                 double{1} * of.samples * plan.lists * (1 + plan.of_list);
+  return plan;
+}
+
+// Slots of selecting among so many lists, in a step in which more fire than usual: a list, a spike, one that is kept,
+// one more than these, of which a part is kept in place of others and takes a search.
+double selection(const OwnSpikes& of) {
+  constexpr double kSelection = 11, kList = 2.5, kSpike = 6, kKept = 3, kMore = 5, kReplaces = 0.6, kSearch = 7,
+                   kSearched = 6;
+  const double spikes = of.listed + 2 * std::sqrt(of.listed), more = std::max(0.0, spikes - of.capacity);
+  return kSelection + kList * of.blocks + kSpike * spikes + kKept * (spikes - more) +
+         more * (kMore + kReplaces * (kSearch + kSearched * of.capacity));
+}
+
+PartsPlan planBlocks(const OwnSpikes& of) {
+  constexpr double kBlock = 50, kPair = 3;  // slots of a block's list, and of a pair of its neurons
+  PartsPlan plan = {
+      .count = of.blocks, .slots = std::min(of.capacity, of.columns), .are_blocks = true, .lists = of.blocks};
+  plan.of_list = 2 * plan.slots;
+  const double rows = std::ceil(double{1} * of.samples / kWorkers),
+               selected = std::min(double{1} * of.samples, of.numbers());
+  plan.cycles = kStepExchange + of.blocks * (of.samples * (1.0 + plan.of_list) + kStepMessage) + kStepSet +
+                kWorkers * (kFields + rows * (kBlock + kPair * of.columns / 2) + selected * selection(of));
+  return plan;
+}
+
+}  // namespace
+
+double OwnSpikes::numbers() const { return std::ceil(samples * (columns / 2.0) / kWorkers); }
+
+PartsPlan planParts(const OwnSpikes& of) {
+  const PartsPlan joined = planJoined(of), blocks = planBlocks(of);
+  return of.capacity > 0 && blocks.cycles < joined.cycles ? blocks : joined;
 }
 
 SumsPlan planSums(unsigned blocks, unsigned entries) {
-  // Cycles of a further message, and of those that read a part; slots of a pair in a row.
-  constexpr double kMessage = 3, kRead = 12, kSlots = 1.2;
-  SumsPlan best;
-  best.cycles = std::numeric_limits<double>::infinity();
-  for (unsigned parts = 1; parts <= blocks; ++parts) {
+  // Cycles of those that read a part, for two neurons of a worker; slots of a pair in a row. Sums take an exchange and
+  // a compute set.
+  constexpr double kRead = 14, kSlots = 1.2, kSums = kStepExchange + kStepSet + 150;
+  SumsPlan best = {.parts = blocks, .runs = 1, .of_run = ceilDivide(entries, 2) * 2};
+  best.cycles = blocks * (double{1} * entries + kStepMessage + kRead);
+  for (unsigned parts = 1; parts < blocks; ++parts) {
     const unsigned most = std::min(ceilDivide(entries, 2), std::max(1U, blocks / parts));
     const unsigned of_run = ceilDivide(ceilDivide(entries, most), 2) * 2, runs = ceilDivide(entries, of_run);
     const double rows = ceilDivide(blocks, parts);
-    const double summed = rows * (of_run + kMessage + kWorkers * kSlots * std::ceil(of_run / 2.0 / kWorkers));
-    const double cycles = summed + parts * (double{1} * entries + kMessage * runs + kRead);
+    const double summed = rows * (of_run + kStepMessage + kWorkers * kSlots * std::ceil(of_run / 2.0 / kWorkers));
+    const double cycles = kSums + summed + parts * (double{1} * entries + kStepMessage * runs + kRead);
     if (cycles < best.cycles) best = {parts, runs, of_run, cycles};
   }
   return best;

@@ -80,19 +80,28 @@ Bytes bytesOf(const Work& work, Choice choice);
 // a recurrent layer, with so many slots each. What a step costs grows with the neurons of a part, and with the number
 // of parts, all of which each of them hears. Where that takes long, the parts are merged instead, and ranked only in
 // steps in which a list has too many.
+// Few short lists take one exchange: each block lists its own spikes, of which all workers select.
 struct PartsPlan {
   unsigned count = 1, blocks = 1, slots = 2;
-  bool are_merged = false;
-  unsigned lists = 1, of_list = 2;  // that a neuron reads, with so many slots
-  double cycles = 0;
+  bool are_merged = false, are_blocks = false;
+  unsigned lists = 1, of_list = 2;  // that a neuron reads, with so many words but for the one that ends it
+  double cycles = 0;                // with its exchanges
 };
-PartsPlan planParts(unsigned blocks, unsigned columns, unsigned capacity, unsigned samples);
+struct OwnSpikes {
+  unsigned blocks, columns, capacity;
+  double listed;  // of the slots, on average
+  unsigned samples;
+
+  double numbers() const;  // pairs of a worker
+};
+PartsPlan planParts(const OwnSpikes& of);
 
 // Of these, what products on the matrix unit take, of all tiles.
 Bytes unitBytesOf(const Work& work, Choice choice);
 
 // How the dot products of all blocks with listed entries are summed: rows in `parts`, whose sums their readers add,
-// each part in `runs` of an even number of entries, the last of which may be shorter.
+// each part in `runs` of an even number of entries, the last of which may be shorter. As many parts as blocks are the
+// dot products themselves.
 struct SumsPlan {
   unsigned parts = 1, runs = 1, of_run = 0;
   double cycles = 0;

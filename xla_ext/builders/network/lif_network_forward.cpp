@@ -81,10 +81,10 @@ class Forward : Pass {
 
   Offered addNeurons(const LayerPass& of, const Tensor& current) {
     const unsigned columns = of.layer.tiles.columns;
-    const Offered offered = {of.addRows(offeredStride(columns), of.name("offered")),
-                             of.addRows(columns / 2, of.name("marks")).reinterpret(UNSIGNED_INT)};
+    Offered offered = {of.addRows(offeredStride(columns), of.name("offered")),
+                       of.addRows(columns / 2, of.name("marks")).reinterpret(UNSIGNED_INT)};
     if (of.layer.recurrent) {
-      addRecurrentForward(of, current, offered);
+      if (addRecurrentForward(of, current, offered)) offered.marks = {};
       return offered;
     }
     const ComputeSet set = of.addSet("neurons");
@@ -95,6 +95,16 @@ class Forward : Pass {
     return offered;
   }
 
+  void packMarks(const LayerPass& of, const Offered& from) {
+    const unsigned columns = of.layer.tiles.columns;
+    const ComputeSet set = of.addSet("marks");
+    forEachTile(of, [&](const LayerTile& at) {
+      addVertex(graph, set, "snnjax::PackMarks", at.tile(),
+                {{"marks", at.ownRows(from.marks)}, {"offered", at.ownRows(from.rows)}},
+                {{"rows", at.rows()}, {"neurons", columns}, {"stride", offeredStride(columns)}});
+    });
+  }
+
   // Each home lists its rows.
   void selectSpikes(const LayerPass& of, const Offered& from) {
     const ListPlan& list = plan.lists[of.l + 1];
@@ -102,12 +112,7 @@ class Forward : Pass {
                    share = neuronsOfShare(neurons);
     const Tensor dropped = addAtHomes(graph, UNSIGNED_INT, list.homes, 1, of.name("dropped")).flatten();
     if (plan.num_blocks > 1) zeros.push_back(dropped);
-    const ComputeSet marks = of.addSet("marks");
-    forEachTile(of, [&](const LayerTile& at) {
-      addVertex(graph, marks, "snnjax::PackMarks", at.tile(),
-                {{"marks", at.ownRows(from.marks)}, {"offered", at.ownRows(from.rows)}},
-                {{"rows", at.rows()}, {"neurons", columns}, {"stride", stride}});
-    });
+    if (from.marks.valid()) packMarks(of, from);
     SelectionSets sets(graph, name, std::to_string(of.l), plan.num_blocks > 1);
     for (const Home& home : list.homes) {
       sets.add({home.tile, home.rows, neurons, list.capacity, rowsOf(tensors.lists[of.l + 1].lists, home),

@@ -21,9 +21,9 @@ void addListInputs(const Pass& pass, ComputeSet set, const Home& home) {
 
 }  // namespace
 
-Counter::Counter(Graph& graph, unsigned num_tiles, unsigned start, const std::string& name)
-    : counters_(graph.addVariable(UNSIGNED_INT, {num_tiles}, name)),
-      start_(graph.addConstant(UNSIGNED_INT, {num_tiles}, start, name + "/start")) {
+Counter::Counter(Graph& graph, unsigned num_tiles, unsigned start, const std::string& name, unsigned each)
+    : counters_(graph.addVariable(UNSIGNED_INT, {num_tiles, each}, name)),
+      start_(graph.addConstant(UNSIGNED_INT, {num_tiles, each}, start, name + "/start")) {
   for (unsigned tile = 0; tile < num_tiles; ++tile) {
     graph.setTileMapping(counters_[tile], tile);
     graph.setTileMapping(start_[tile], tile);
@@ -33,7 +33,7 @@ Counter::Counter(Graph& graph, unsigned num_tiles, unsigned start, const std::st
 
 void Counter::advance(Graph& graph, ComputeSet set, unsigned first, unsigned count, unsigned by) const {
   for (unsigned tile = first; tile < first + count; ++tile) {
-    addVertex(graph, set, "snnjax::Advance", tile, {{"counter", counters_[tile]}}, {{"by", by}});
+    addVertex(graph, set, "snnjax::Advance", tile, {{"counter", at(tile)}}, {{"by", by}});
   }
 }
 

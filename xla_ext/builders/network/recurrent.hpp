@@ -5,8 +5,9 @@
 
 namespace snnjax::builders {
 
-// The steps of neurons with `current`, rows of a block; `offered` is filled, but for the marks behind membranes.
-void addRecurrentForward(const LayerPass& of, const Tensor& current, const Offered& offered);
+// The steps of neurons with `current`, rows of a block; `offered` is filled, but for the marks behind membranes, unless
+// it returns true.
+bool addRecurrentForward(const LayerPass& of, const Tensor& current, const Offered& offered);
 
 // Backward: from the gradients of own spikes to those of the currents, both rows of a block, and of the weights.
 void addRecurrentBackward(const LayerPass& of, const Tensor& g_spikes, const Tensor& g_current);

@@ -10,7 +10,7 @@ namespace {
 class RecurrentBackward : LayerPass {
  public:
   explicit RecurrentBackward(const LayerPass& of)
-      : LayerPass(of), iteration_(graph, plan.num_tiles, 0, name("iteration")) {}
+      : LayerPass(of), iterations_(graph, plan.num_tiles, 0, name("iterations"), 2 * kShares) {}
 
   void add(const Tensor& g_spikes, const Tensor& g_current) {
     pass.before.add(addLastSpikesGradient(*this));
@@ -18,17 +18,18 @@ class RecurrentBackward : LayerPass {
     const Tensor own_spikes = addRows(layer.tiles.columns, name("g_spikes"));
     pass.body.add(Copy(g_spikes, own_spikes));
     addSlots();
-    pass.body.add(iteration_.reset());
+    pass.body.add(iterations_.reset());
     const auto add = [&](const char* set) { return graph.addComputeSet(name(set)); };
     const ComputeSet neurons = add("neurons"), dots = add("own_dots"), sums = add("own_sums");
-    for (std::size_t g = 0; g < layer.sample_groups.size(); ++g) addSums(g, sums);
+    bool are_summed = false;
+    for (std::size_t g = 0; g < layer.sample_groups.size(); ++g) are_summed |= addSums(g, sums);
     forEachTile(*this, [&](const LayerTile& at) {
       addNeurons(neurons, at, own_spikes, g_current);
       addDots(dots, at, g_current);
     });
-    const unsigned tiles = layer.tiles.count * static_cast<unsigned>(layer.sample_groups.size());
-    iteration_.advance(graph, sums, layer.tiles.first, tiles, 1);
-    pass.body.add(Repeat(plan.block_steps, Sequence({Execute(neurons), Execute(dots), Execute(sums)})));
+    Sequence step({Execute(neurons), Execute(dots)});
+    if (are_summed) step.add(Execute(sums));
+    pass.body.add(Repeat(plan.block_steps, step));
     addWeights(g_current);
     pass.after.add(addFirstSpikesGradient(*this, g_current));
   }
@@ -77,10 +78,10 @@ class RecurrentBackward : LayerPass {
     const auto shareOf = [=](unsigned neuron) { return std::min(neuron / of_share, kShares - 1); };
     const ComputeSet set = addSet("slots");
     for (std::size_t g = 0; g < layer.sample_groups.size(); ++g) {
-      const std::size_t rows = layer.sample_groups[g].count * (plan.block_steps + 1);
-      slots_.push_back(addGroup(graph, UNSIGNED_SHORT, layer, g, rows * columns, name("slots")));
+      const std::size_t samples = layer.sample_groups[g].count, steps = plan.block_steps + 1;
+      slots_.push_back(addGroup(graph, UNSIGNED_SHORT, layer, g, samples * steps * columns, name("slots")));
+      pass.zeros.push_back(slots_.back().reshape({layer.tiles.count, samples, steps, columns}).slice(0, 1, 2));
     }
-    pass.zeros.insert(pass.zeros.end(), slots_.begin(), slots_.end());
     forEachTile(*this, [&](const LayerTile& at) {
       addVertex(graph, set, "snnjax::SlotsOfNeurons", at.tile(),
                 {{"lists", lists_[at.group][at.block]}, {"slots", slots_[at.group][at.block]}},
@@ -95,13 +96,16 @@ class RecurrentBackward : LayerPass {
     });
   }
 
-  // The dot products of a group [blocks, samples * capacity], and their sums [parts, samples * capacity].
-  void addSums(std::size_t g, ComputeSet set) {
+  // The dot products of a group [blocks, samples * capacity], and their sums [parts, samples * capacity]. Whether these
+  // take vertices.
+  bool addSums(std::size_t g, ComputeSet set) {
     const unsigned blocks = layer.tiles.count, entries = layer.sample_groups[g].count * list_.capacity;
     const SumsPlan sums = planSums(blocks, entries);
     dots_.push_back(addGroup(graph, FLOAT, layer, g, entries, name("dots")));
-    sums_.push_back(graph.addVariable(FLOAT, {sums.parts, entries}, name("sums")));
+    const bool are_dots = sums.parts == blocks;
+    sums_.push_back(are_dots ? dots_.back() : graph.addVariable(FLOAT, {sums.parts, entries}, name("sums")));
     pass.zeros.push_back(sums_.back());  // no step follows the last one
+    if (are_dots) return false;
     for (unsigned part = 0; part < sums.parts; ++part) {
       const unsigned first = part * blocks / sums.parts, last = (part + 1) * blocks / sums.parts;
       for (unsigned run = 0; run < sums.runs; ++run) {
@@ -115,14 +119,16 @@ class RecurrentBackward : LayerPass {
                   {{"rows", last - first}, {"columns", to - from}});
       }
     }
+    return true;
   }
 
   void addNeurons(ComputeSet set, const LayerTile& at, const Tensor& g_spikes, const Tensor& g_current) {
     const Tensor& sums = sums_[at.group];
-    const std::vector<Field> fields = with(gradientFields(at, g_current), {{"g_spikes", at.ownRows(g_spikes)},
-                                                                           {"slots", slots_[at.group][at.block]},
-                                                                           {"sums", sums},
-                                                                           {"iteration", iteration_.at(at.tile())}});
+    const std::vector<Field> fields =
+        with(gradientFields(at, g_current), {{"g_spikes", at.ownRows(g_spikes)},
+                                             {"slots", slots_[at.group][at.block]},
+                                             {"sums", sums},
+                                             {"iterations", iterations_.ofWorkers(at.tile(), 0)}});
     addVertex(graph, set,
               templateVertex("snnjax::LifRecurrentGradient", layer.neuron.second_state, layer.learns_constants),
               at.tile(), fields,
@@ -135,7 +141,7 @@ class RecurrentBackward : LayerPass {
                {"weights", tensors.recurrent_copies[at.group][at.block]},
                {"g_current", at.ownRows(g_current)},
                {"dots", dots_[at.group][at.block]},
-               {"iteration", iteration_.at(at.tile())}},
+               {"iterations", iterations_.ofWorkers(at.tile(), kShares)}},
               {{"num_steps", plan.block_steps},
                {"batch", at.samples()},
                {"stride", list_.stride},
@@ -157,7 +163,7 @@ class RecurrentBackward : LayerPass {
   }
 
   const ListPlan& list_ = plan.lists[l + 1];         // that it fires
-  Counter iteration_;                                // of the loop over a block's steps
+  Counter iterations_;                               // of the loop over a block's steps, of neurons and of dots
   std::vector<Tensor> lists_, slots_, dots_, sums_;  // of each group
 };
 

@@ -9,25 +9,25 @@ class RecurrentForward : LayerPass {
  public:
   explicit RecurrentForward(const LayerPass& of)
       : LayerPass(of),
-        iteration_(graph, plan.num_tiles, 0, name("iteration")),
-        parts_(planParts(layer.tiles.count, layer.tiles.columns, list_.capacity, layer.sample_groups[0].count)) {}
+        iterations_(graph, plan.num_tiles, 0, name("iterations"), 2 * kShares),
+        parts_(planParts({layer.tiles.count, layer.tiles.columns, list_.capacity, double{1} * list_.listed,
+                          layer.sample_groups[0].count})) {}
 
-  void add(const Tensor& current, const Offered& offered) {
-    const unsigned columns = layer.tiles.columns;
-    sent_ = addRows(FLOAT, columns, "sent");
+  // Whether the marks are packed.
+  bool add(const Tensor& current, const Offered& offered) {
     const ComputeSet neurons = addSet("neurons");
-    for (std::size_t g = 0; g < layer.sample_groups.size(); ++g) {
-      for (unsigned sample = 0; sample < layer.sample_groups[g].count; ++sample) addSample(g, sample);
-    }
+    parts_.are_blocks ? addBlocks(offered) : addSamples();
     const Tensor own_current = bring(current);
     forEachTile(*this, [&](const LayerTile& at) { addNeurons(neurons, at, own_current, offered); });
-    const unsigned tiles = layer.tiles.count * static_cast<unsigned>(layer.sample_groups.size());
-    iteration_.advance(graph, parts_.are_merged ? merged_ : ranked_, layer.tiles.first, tiles, 1);
     pass.before.add(addFirstSpikes(*this));
-    pass.body.add(iteration_.reset());
-    Sequence step({Execute(neurons), Execute(found_), Execute(joined_)});
-    step.add(parts_.are_merged ? mergeParts() : Execute(ranked_));
+    pass.body.add(iterations_.reset());
+    Sequence step({Execute(neurons), Execute(found_)});
+    if (!parts_.are_blocks) {
+      step.add(Execute(joined_));
+      step.add(parts_.are_merged ? mergeParts() : Execute(ranked_));
+    }
     pass.body.add(Repeat(plan.block_steps, step));
+    return parts_.are_blocks;
   }
 
  private:
@@ -49,16 +49,55 @@ class RecurrentForward : LayerPass {
   }
 
   void addNeurons(ComputeSet set, const LayerTile& at, const Tensor& current, const Offered& offered) {
-    const SampleGroup& own = layer.sample_groups[at.group];
-    const std::vector<Tensor> lists(lists_.begin() + own.first, lists_.begin() + own.first + own.count);
     const std::vector<Field> fields =
-        with(neuronFields(at, current, offered), {{"lists", poplar::concat(lists)},
+        with(neuronFields(at, current, offered), {{"lists", listsOf(at)},
                                                   {"weights", tensors.recurrent_copies[at.group][at.block]},
                                                   {"first", at.ownRows(tensors.first_current)},
-                                                  {"iteration", iteration_.at(at.tile())},
-                                                  {"sent", at.ownRows(sent_)}});
-    addVertex(graph, set, templateVertex("snnjax::LifRecurrentStep", weightsType(plan), layer.neuron.second_state),
-              at.tile(), fields, with(neuronStates(at), {{"parts", parts_.lists}, {"stride", 1 + parts_.of_list}}));
+                                                  {"iterations", iterations_.ofWorkers(at.tile(), 0)},
+                                                  {"sent", at.ownRows(sent_)},
+                                                  {"kept", at.ofGroup(kept_)}});
+    const std::vector<State> states = with(neuronStates(at), {{"parts", parts_.lists}, {"stride", 1 + parts_.of_list}});
+    addVertex(
+        graph, set,
+        templateVertex("snnjax::LifRecurrentStep", weightsType(plan), layer.neuron.second_state, parts_.are_blocks),
+        at.tile(), fields, parts_.are_blocks ? with(states, {{"limit", list_.capacity}}) : states);
+  }
+
+  // Of the samples of a tile, or of its group.
+  Tensor listsOf(const LayerTile& at) const {
+    if (parts_.are_blocks) return lists_[at.group];
+    const SampleGroup& own = layer.sample_groups[at.group];
+    return poplar::concat(std::vector<Tensor>(lists_.begin() + own.first, lists_.begin() + own.first + own.count));
+  }
+
+  // Each block lists its own spikes; of those of all blocks the workers of each tile select.
+  void addBlocks(const Offered& offered) {
+    const std::size_t groups = layer.sample_groups.size(), words = std::size_t{kShares} * (1 + 2 * list_.capacity);
+    const unsigned columns = layer.tiles.columns;
+    kept_ = graph.addVariable(UNSIGNED_INT, {layer.tiles.count, groups * words}, name("kept"));
+    lists_ = addGroups(graph, UNSIGNED_INT, layer, name("lists"),
+                       [&](unsigned samples) { return std::size_t{samples} * (1 + parts_.of_list); });
+    forEachTile(*this, [&](const LayerTile& at) {
+      graph.setTileMapping(at.ofGroup(kept_), at.tile());
+      addVertex(graph, found_, "snnjax::ListBlock", at.tile(),
+                {{"marks", at.ownRows(offered.marks)},
+                 {"offered", at.ownRows(offered.rows)},
+                 {"lists", lists_[at.group][at.block]},
+                 {"iterations", iterations_.ofWorkers(at.tile(), kShares)}},
+                {{"num_steps", plan.block_steps},
+                 {"batch", at.samples()},
+                 {"neurons", columns},
+                 {"offered_stride", offeredStride(columns)},
+                 {"slots", parts_.slots},
+                 {"first_id", at.block * columns}});
+    });
+  }
+
+  void addSamples() {
+    sent_ = addRows(FLOAT, layer.tiles.columns, "sent");
+    for (std::size_t g = 0; g < layer.sample_groups.size(); ++g) {
+      for (unsigned sample = 0; sample < layer.sample_groups[g].count; ++sample) addSample(g, sample);
+    }
   }
 
   // Of a sample, the lists of all parts, [parts, 1 + slots], on tiles of its group.
@@ -135,10 +174,12 @@ class RecurrentForward : LayerPass {
   }
 
   const ListPlan& list_ = plan.lists[l + 1];  // that it fires
-  Counter iteration_;                         // of the loop over a block's steps
+  Counter iterations_;                        // of the loop over a block's steps, of neurons and of lists
   PartsPlan parts_;
-  Tensor sent_;                // [blocks, batch * columns]
-  std::vector<Tensor> lists_;  // of each sample, of the step before: [lists * (1 + slots)]
+  Tensor sent_;  // [blocks, batch * columns]
+  Tensor kept_;  // [blocks, groups * words]
+  // Of the step before: of each sample, [lists * (1 + slots)], or of each group, [blocks, samples * words].
+  std::vector<Tensor> lists_;
   std::vector<Tensor> too_many_;
   ComputeSet found_ = addSet("spikes"), joined_ = addSet("own_lists"), ranked_ = addSet("own_ranks"),
              merged_ = addSet("merged"), again_ = addSet("merged_ranks");
@@ -146,8 +187,8 @@ class RecurrentForward : LayerPass {
 
 }  // namespace
 
-void addRecurrentForward(const LayerPass& of, const Tensor& current, const Offered& offered) {
-  RecurrentForward(of).add(current, offered);
+bool addRecurrentForward(const LayerPass& of, const Tensor& current, const Offered& offered) {
+  return RecurrentForward(of).add(current, offered);
 }
 
 }  // namespace snnjax::builders

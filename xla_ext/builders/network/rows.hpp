@@ -8,11 +8,13 @@
 
 namespace snnjax::builders {
 
-// A number that each tile counts for itself, so that a loop needs no exchange for it.
+// Numbers that each tile counts for itself, so that a loop needs no exchange for them.
 class Counter {
  public:
-  Counter(Graph& graph, unsigned num_tiles, unsigned start, const std::string& name);
-  Tensor at(unsigned tile) const { return counters_[tile]; }
+  Counter(Graph& graph, unsigned num_tiles, unsigned start, const std::string& name, unsigned each = 1);
+  Tensor at(unsigned tile) const { return counters_[tile][0]; }
+  // Of the workers of the tile, from `first` on.
+  Tensor ofWorkers(unsigned tile, unsigned first) const { return counters_[tile].slice(first, first + kShares); }
   // Adds `by`, which may wrap around, on tiles [first, first + count) in a compute set that does not read it there.
   void advance(Graph& graph, ComputeSet set, unsigned first, unsigned count, unsigned by) const;
   // To its first number, from which it also starts.

@@ -136,6 +136,18 @@ void testSums() {
   }
 }
 
+// Few short lists are those of the blocks; long ones, and those without slots, are joined. Likewise the dot products.
+void testParts() {
+  const PartsPlan few = planParts({22, 12, 3, 3, 1});
+  CHECK(few.are_blocks);
+  CHECK_EQUAL(few.lists, 22u);
+  CHECK_EQUAL(few.of_list, 6u);
+  CHECK(!planParts({86, 12, 100, 100, 1}).are_blocks);
+  CHECK(!planParts({22, 12, 0, 0, 1}).are_blocks);
+  CHECK_EQUAL(planSums(22, 3).parts, 22u);
+  CHECK(planSums(86, 100).parts < 86u);
+}
+
 void testErrors() {
   NetworkOptions options = nmnist();
   CHECK_THROWS(planNetwork(options, 8, kBytes), "lif_network: `layers` must fit into 549519 of the 638976 bytes of");
@@ -200,6 +212,7 @@ int main() {
   testUnit();
   testRecurrent();
   testSums();
+  testParts();
   testErrors();
   testSpikingOutput();
   testRecurrentMemory();

@@ -76,6 +76,7 @@ const std::map<Size, double> kSteps = {
     {{"Fill", "count"}, 220},  // seven bytes at the end, which are merged into words, beside 32 a turn
     {{"JoinCandidates", "num_neurons"}, 4},
     {{"ListInputs", "num_inputs"}, 2},
+    {{"ListBlock", "neurons"}, 8},
     {{"MaskLists", "blocks"}, 4},
     {{"MaskLists", "capacity"}, 4},
     {{"MaskLists", "columns"}, 160},  // of several words a block, whose place each entry has to find

@@ -41,34 +41,66 @@ Problem withRead(Problem p, const Read& read) {
   return p;
 }
 
-void testForward(const ipu_model::CodeletLibrary& library, const Problem& p) {
+// The first row of each sample is in its first part.
+std::vector<unsigned> rankedLists(const Read& read, const Problem& p, unsigned t) {
+  constexpr unsigned kStride = 2 + kCapacity;
+  std::vector<unsigned> lists(kBatch * 2 * kStride, 77);
+  for (unsigned b = 0; b < kBatch; ++b) {
+    const unsigned count = read.counts[b * kSteps + t];
+    unsigned* to = &lists[b * 2 * kStride];
+    for (unsigned k = 0; k < count; ++k) {
+      to[k == 0 ? 0 : kStride + k - 1] = (1 + read.rows[(b * kSteps + t) * kCapacity + k]) * p.n;
+    }
+    to[count > 0 ? 1 : 0] = 0;
+    to[kStride + (count > 0 ? count - 1 : 0)] = 0;
+  }
+  return lists;
+}
+
+// The same rows of three blocks, one of which lists another one that comes last by the fair rule.
+std::vector<unsigned> blockLists(const Read& read, const Problem& p, unsigned t) {
+  constexpr unsigned kSlots = kCapacity + 1, kStride = 1 + 2 * kSlots;
+  std::vector<unsigned> lists(3 * kBatch * kStride);
+  for (unsigned b = 0; b < kBatch; ++b) {
+    const unsigned count = read.counts[b * kSteps + t];
+    const auto list = [&](unsigned block, unsigned k, unsigned row, unsigned key) {
+      unsigned* const to = &lists[(block * kBatch + b) * kStride];
+      to[k] = (1 + row) * p.n;
+      to[1 + kSlots + k] = key;
+    };
+    for (unsigned k = 0; k < count; ++k) {
+      list(k == 0 ? 0 : 2, k == 0 ? 0 : k - 1, read.rows[(b * kSteps + t) * kCapacity + k], 900 - k);
+    }
+    if (count == kCapacity) list(0, 1, 7, 10);  // one too many, offered before others
+  }
+  return lists;
+}
+
+void testForward(const ipu_model::CodeletLibrary& library, const Problem& p, bool selects) {
   const Read read(p.n);
   const States scan = scanned(library, withRead(p, read));
-  Alone vertex(library, "snnjax::LifRecurrentStep<float," + p.instance() + ">");
+  Alone vertex(library, "snnjax::LifRecurrentStep<float," + p.instance() + (selects ? ",true>" : ",false>"));
   p.setCommon(vertex, {"bias", "decay", "gain", "threshold"});
   vertex.edge("current", p.current).edge("weights", read.weights).edge("first", read.first);
   vertex.edge("membranes", p.history()).edge("counts", std::vector<float>(kBatch * p.n)).state("keep_history", true);
-  setOffered(vertex.edge("sent", std::vector<float>(kBatch * p.n)), p, kBatch * kSteps);
-  vertex.state("parts", 2U).state("stride", 2 + kCapacity);
+  setOffered(vertex, p, kBatch * kSteps);
+  vertex.edge("iterations", std::vector<unsigned>(6));
+  if (selects) {
+    vertex.edge("kept", std::vector<unsigned>(6 * (1 + 2 * kCapacity))).state("limit", kCapacity);
+    vertex.state("parts", 3U).state("stride", 1 + 2 * (kCapacity + 1));
+  } else {
+    vertex.edge("sent", std::vector<float>(kBatch * p.n)).state("parts", 2U).state("stride", 2 + kCapacity);
+  }
   if (p.kind.second) {
     vertex.edge("w", p.history()).state("keep_second", true);
     vertex.state("raises", p.kind.raises);
   }
   std::vector<float> counts(kBatch * p.n);
   for (unsigned t = 0; t < kSteps; ++t) {
-    std::vector<unsigned> lists(kBatch * 2 * (2 + kCapacity), 77);
-    for (unsigned b = 0; b < kBatch; ++b) {  // the first row of a sample is in its first part
-      unsigned* to = &lists[b * 2 * (2 + kCapacity)];
-      for (unsigned k = 0; k < read.counts[b * kSteps + t]; ++k) {
-        to[k == 0 ? 0 : 2 + kCapacity + k - 1] = (1 + read.rows[(b * kSteps + t) * kCapacity + k]) * p.n;
-      }
-      const unsigned count = read.counts[b * kSteps + t];
-      to[count > 0 ? 1 : 0] = 0;
-      to[2 + kCapacity + (count > 0 ? count - 1 : 0)] = 0;
-    }
-    vertex.edge("lists", lists).edge("iteration", std::vector<unsigned>{t}).run(t % 2 == 0);
-    const auto now = vertex.get<float>("counts"), v = vertex.get<float>("offered"), sent = vertex.get<float>("sent");
-    for (unsigned i = 0; i < now.size(); ++i) {
+    vertex.edge("lists", selects ? blockLists(read, p, t) : rankedLists(read, p, t)).run(t % 2 == 0);
+    const auto now = vertex.get<float>("counts"), v = vertex.get<float>("offered");
+    const auto sent = selects ? std::vector<float>() : vertex.get<float>("sent");
+    for (unsigned i = 0; i < sent.size(); ++i) {
       const unsigned b = i / p.n, j = i % p.n;
       CHECK_EQUAL(sent[i], now[i] > counts[i] ? v[(b * kSteps + t) * p.n + j] : 0.0f);
       CHECK_EQUAL(std::bit_cast<unsigned>(sent[i]) != 0, now[i] > counts[i]);
@@ -121,7 +153,8 @@ void testBackward(const ipu_model::CodeletLibrary& library, const Problem& p, bo
   step.edge("g_current", std::vector<float>(p.current.size(), 3.0f)).state("parts", kParts);
   step.state("capacity", kCapacity);
   if (p.kind.second) step.state("raises", p.kind.raises);
-  for (unsigned t = 0; t < kSteps; ++t) step.edge("iteration", std::vector<unsigned>{t}).run(t % 2 == 0);
+  step.edge("iterations", std::vector<unsigned>(6));
+  for (unsigned t = 0; t < kSteps; ++t) step.run(t % 2 == 0);
   for (unsigned i = 0; i < g_spikes.size(); ++i) {
     const unsigned slot = slotOf(i), at = i / p.n / kSteps * kCapacity + slot;
     if (slot < kCapacity) g_spikes[i] += sums[at] + sums[kBatch * kCapacity + at];
@@ -147,7 +180,7 @@ void testDots(const ipu_model::CodeletLibrary& library, unsigned n) {
   Alone vertex(library, "snnjax::StepDots<float>");
   vertex.edge("lists", lists).edge("weights", weights).edge("g_current", g);
   vertex.edge("dots", std::vector<float>(kBatch * kSlots, 77.0f))
-      .edge("iteration", std::vector<unsigned>{kSteps - 1 - kStep});
+      .edge("iterations", std::vector<unsigned>(6, kSteps - 1 - kStep));
   vertex.state("num_steps", kSteps).state("batch", kBatch).state("stride", kStride).state("capacity", kSlots);
   vertex.state("num_inputs", kRows).state("neurons", n).run();
   const auto dots = vertex.get<float>("dots");
@@ -187,6 +220,54 @@ void testMerge(const ipu_model::CodeletLibrary& library, const Parts& parts, con
   if (ids.size() <= parts.limit) CHECK(all == ids);
   Alone ranked(library, "snnjax::MergeSpikes<true>");
   CHECK(merge(ranked, parts.ranked) == kept);
+}
+
+// What a block lists of each sample's neurons that are marked, a share of `rate` in 100 of them: the first ones by the
+// fair rule. The marks are packed behind the membranes.
+void testBlock(const ipu_model::CodeletLibrary& library, unsigned columns, unsigned rate, unsigned slots,
+               unsigned values) {
+  constexpr unsigned kSamples = 7, kFirst = 40, kStep = 1;
+  const unsigned pairs = columns / 2, stride = snnjax::offeredStride(columns), rows = kSamples * kSteps;
+  Draw draw(columns + rate + slots);
+  std::vector<float> v(rows * stride);
+  std::vector<unsigned> marks(rows * pairs), words(rows * snnjax::markWords(columns));
+  std::vector<std::vector<unsigned>> ids(kSamples);
+  for (unsigned row = 0; row < rows; ++row) {
+    for (unsigned j = 0; j < columns; ++j) {
+      v[row * stride + j] = static_cast<float>(draw.below(values)) / 8.0f - 2.0f;
+      if (draw.below(2) > 0) v[row * stride + j] *= v[row * stride + j] == 0.0f ? -1.0f : 1.0f;  // either zero
+      const bool fires = draw.below(100) < rate, is_near = draw.below(2) > 0;
+      const unsigned mark = snnjax::kFirstMark >> j % 16;
+      const unsigned own = (fires ? mark : 0) | (is_near ? mark >> 16 : 0);
+      marks[row * pairs + j / 2] |= own;
+      words[row * snnjax::markWords(columns) + j / 16] |= own;
+      if (fires && row % kSteps == kStep) ids[row / kSteps].push_back(j);
+    }
+  }
+  Alone vertex(library, "snnjax::ListBlock");
+  vertex.edge("marks", marks).edge("offered", v).edge("iterations", std::vector<unsigned>(6, kStep));
+  vertex.edge("lists", std::vector<unsigned>(kSamples * (1 + 2 * slots), 77)).state("num_steps", kSteps);
+  vertex.state("batch", kSamples).state("neurons", columns).state("offered_stride", stride);
+  vertex.state("slots", slots).state("first_id", kFirst).run(true);
+  const auto lists = vertex.get<unsigned>("lists");
+  const auto offered = vertex.get<float>("offered");
+  for (unsigned b = 0; b < kSamples; ++b) {
+    const unsigned row = b * kSteps + kStep;
+    for (unsigned word = 0; word < snnjax::markWords(columns); ++word) {
+      CHECK_EQUAL(std::bit_cast<unsigned>(offered[row * stride + columns + word]),
+                  words[row * snnjax::markWords(columns) + word]);
+    }
+    std::vector<unsigned> kept;
+    for (const unsigned* at = &lists[b * (1 + 2 * slots)]; *at != 0; ++at) kept.push_back(*at / columns - 1 - kFirst);
+    std::ranges::sort(ids[b], [&](unsigned i, unsigned j) {
+      const float a = v[row * stride + i], other = v[row * stride + j];
+      return a != other ? a > other : snnjax::hashOf(kFirst + i) < snnjax::hashOf(kFirst + j);
+    });
+    ids[b].resize(std::min<std::size_t>(ids[b].size(), slots));
+    std::ranges::sort(ids[b]);
+    std::ranges::sort(kept);
+    CHECK(kept == ids[b]);
+  }
 }
 
 // What is kept of the spikes of a sample, a share of `rate` in 100 of its neurons, with membranes of so many different
@@ -250,20 +331,21 @@ int main(int argc, char** argv) {
          {Kind{4, false, false, 0, 0, true}, Kind{2, false, false, 2, 5, true}, Kind{4, false, false, 1, 1, false},
           Kind{6, false, false, 1, 2, true}, Kind{4, true, true, 0, 0, false}, Kind{12, true, true, 0, 6, true}}) {
       const Problem problem(kind);
-      testForward(library, problem);
+      for (bool selects : {false, true}) testForward(library, problem, selects);
       for (bool learns : {false, true}) testBackward(library, problem, learns);
     }
     Problem at_zero(Kind{4, false, false, 1, 0, true});  // neurons that fire with a membrane of 0
     at_zero.constants["gain"] = std::vector<float>(4);
     at_zero.first = std::vector<float>(kBatch * 4);
     at_zero.constants["threshold"] = std::vector<float>(4, -1.0f);
-    testForward(library, at_zero);
+    testForward(library, at_zero, false);
     for (unsigned n : {2U, 6U, 10U, 12U}) testDots(library, n);
     for (unsigned columns : {2U, 12U, 40U}) {
       for (unsigned rate : {0U, 5U, 40U, 100U}) {
         testLists(library, columns, rate, 10, 1000);
         testLists(library, columns, rate, 30, 3);
         testLists(library, columns, rate, 2000, 5);
+        for (unsigned slots : {1U, 3U, columns}) testBlock(library, columns, rate, slots, rate == 40 ? 3 : 1000);
       }
     }
   });
