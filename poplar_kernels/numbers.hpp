@@ -7,6 +7,9 @@
 #include <cstring>
 #include <limits>
 #include <poplar/Vertex.hpp>
+#ifndef __IPU__
+#include <poplar/VectorTypes.hpp>  // which the IPU's compiler knows
+#endif
 
 namespace snnjax {
 
@@ -88,8 +91,6 @@ inline bool areZero(const float* from, Of) {
 inline float quotientOr(float a, float b, float otherwise) { return b == 0.0f ? otherwise : a / b; }
 inline float quotientOrZero(float a, float b) { return quotientOr(a, b, 0.0f); }
 
-#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
-
 template <>
 struct Numbers<float2> {
   static constexpr unsigned kCount = 2;
@@ -112,10 +113,19 @@ struct Numbers<float2> {
   static float2 fill(float x) { return float2{x, x}; }
 };
 
-// What a comparison of pairs yields: all bits of a lane set, or none.
-using Mask = decltype(float2{} > float2{});
+// What a comparison of short vectors yields: all bits of a lane set, or none.
+template <class V>
+using Truth = decltype(V{} < V{});
+using Mask = Truth<float2>;
 
-inline float2 keptWhere(Mask where, float2 x) { return bitsOf<float2>(where & bitsOf<Mask>(x)); }
+template <class V>
+inline V keptWhere(Truth<V> where, V x) {
+  return bitsOf<V>(where & bitsOf<Truth<V>>(x));
+}
+template <class V>
+inline V chosen(Truth<V> where, V x, V otherwise) {
+  return bitsOf<V>((where & bitsOf<Truth<V>>(x)) | (~where & bitsOf<Truth<V>>(otherwise)));
+}
 
 // Whether either lane lies above its bound: the mask, both halves in one, moved to a main register.
 inline bool anyAbove(float2 v, float2 bound) {
@@ -123,9 +133,6 @@ inline bool anyAbove(float2 v, float2 bound) {
   return (above[0] | above[1]) != 0;
 }
 
-inline float2 chosen(Mask where, float2 x, float2 otherwise) {
-  return bitsOf<float2>((where & bitsOf<Mask>(x)) | (~where & bitsOf<Mask>(otherwise)));
-}
 inline float2 smaller(float2 a, float2 b) { return float2{b[0] < a[0] ? b[0] : a[0], b[1] < a[1] ? b[1] : a[1]}; }
 inline float2 larger(float2 a, float2 b) { return float2{a[0] < b[0] ? b[0] : a[0], a[1] < b[1] ? b[1] : a[1]}; }
 inline float2 absolute(float2 x) { return float2{absolute(x[0]), absolute(x[1])}; }
@@ -141,16 +148,12 @@ inline float2 quotientOr(float2 a, float2 b, float2 otherwise) {
 inline bool isZero(float2 x) { return x[0] == 0.0f && x[1] == 0.0f; }
 inline float2 quotientOrZero(float2 a, float2 b) { return quotientOr(a, b, float2{0.0f, 0.0f}); }
 
-#endif
-
 // Calls body(first, N{}) for all of `count` numbers: two at a time if `count` is even, else one at a time.
 inline void forEachNumber(unsigned count, auto&& body) {
-#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
   if (count % 2 == 0) {
     for (unsigned i = 0; i < count; i += 2) body(i, Numbers<float2>{});
     return;
   }
-#endif
   for (unsigned i = 0; i < count; ++i) body(i, Numbers<float>{});
 }
 

@@ -40,7 +40,6 @@ class Cast : public poplar::MultiVertex {
   void compute(unsigned worker) {
     const Range share = shareOf(count, worker, kCastUnit<From, To>);
     unsigned i = share.first;
-#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
     if constexpr (kIsReal<From> && kIsReal<To>) {
       using Of = Numbers<float2>;  // it widens halves where it loads them, and rounds to them where it stores
       for (; i + 4 <= share.last; i += 4) {
@@ -49,7 +48,6 @@ class Cast : public poplar::MultiVertex {
         Of::store(&out[i + 2], second);
       }
     }
-#endif
     for (; i < share.last; ++i) out[i] = converted<To>(in[i]);
   }
 };

@@ -16,29 +16,9 @@ using InRows = poplar::Vector<poplar::Input<poplar::Vector<T, VectorLayout::ONE_
 template <class T>
 using OutRows = poplar::Vector<poplar::InOut<poplar::Vector<T, VectorLayout::ONE_PTR, 8>>, VectorLayout::ONE_PTR>;
 
-template <class T>
-const T* typed(const unsigned* slot) {
-  return reinterpret_cast<const T*>(slot);
-}
-
-// to[i] = op(from[i] ...). Slots, like rows of words, are aligned to 8 bytes and have an even number of elements.
-template <class To, class Op, class... From>
-void mapBlock(unsigned count, unsigned* slot, Op op, const From*... from) {
-  To* const to = reinterpret_cast<To*>(slot);
-  unsigned i = 0;
-#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
-  if constexpr ((std::is_same_v<To, float> && ... && std::is_same_v<From, float>)) {
-    using Of = Numbers<float2>;
-    const auto both = [&op](auto... x) { return float2{op(x[0]...), op(x[1]...)}; };
-    for (; i + 2 <= count; i += 2) Of::store(to + i, both(Of::load(from + i)...));
-  }
-#endif
-  for (; i < count; ++i) to[i] = static_cast<To>(op(from[i]...));
-}
-
 // The addresses of a worker's slots while it steps through blocks.
 struct Slots {
-  alignas(8) unsigned memory[chain::kMaxSlots][chain::kBlock];
+  unsigned memory[chain::kMaxSlots][chain::kBlock];
   unsigned* aimed[chain::kMaxSlots];       // where the slot is written: its memory, or an output
   const unsigned* read[chain::kMaxSlots];  // where it is read: there, or an input
 
@@ -51,13 +31,21 @@ struct Slots {
     aimed[slot] = memory[slot];
     return at;
   }
+  void fill(unsigned slot, unsigned value, unsigned count) {
+    unsigned* const to = written(slot);
+    for (unsigned i = 0; i < count; ++i) to[i] = value;
+  }
 };
 
-// The same of slots, whose addresses are found before that of the result, which may be one of them.
+// The elements of a slot become op(those of the slots `from` ...), whose addresses are found before that of the result,
+// which may be one of them.
 template <class To, class From>
-bool mapSlots(unsigned count, Slots& slots, unsigned to, auto op, auto... from) {
-  const auto map = [&](const auto*... x) { mapBlock<To>(count, slots.written(to), op, x...); };
-  map(typed<From>(slots.read[from])...);
+bool mapSlots(unsigned count, Slots& slots, unsigned slot, auto op, auto... from) {
+  const auto map = [&](const auto*... x) {
+    To* const to = reinterpret_cast<To*>(slots.written(slot));
+    for (unsigned i = 0; i < count; ++i) to[i] = static_cast<To>(op(x[i]...));
+  };
+  map(reinterpret_cast<const From*>(slots.read[from])...);
   return true;
 }
 
@@ -91,22 +79,20 @@ void storeNarrow(const Rows<T>& rows, unsigned row, unsigned count, const unsign
 
 inline unsigned floatBits(float x) { return bitsOf<unsigned>(x); }
 
-inline void loadWord(const Rows<unsigned>& words, unsigned row, unsigned count, unsigned slot, Slots& slots) {
-  if ((row & chain::kSingleRow) == 0) {
-    slots.read[slot] = words.loaded(row);
-    return;
-  }
-  unsigned* const to = slots.written(slot);
-  const unsigned value = *words.loaded(row);
-  for (unsigned i = 0; i < count; ++i) to[i] = value;
-}
-
 // Operations on words alone. False: some other operation.
 inline bool runWord(const chain::Instruction& instruction, const Rows<unsigned>& words, unsigned count, Slots& slots) {
   const auto& [opcode, to, a, b, c] = instruction;
   switch (opcode) {
     case Opcode::nothing: return true;
-    case Opcode::load_word: loadWord(words, instruction.row(), count, to, slots); return true;
+    case Opcode::load_word: {
+      const unsigned* const row = words.loaded(instruction.row());
+      if ((instruction.row() & chain::kSingleRow) == 0) {
+        slots.read[to] = row;
+      } else {
+        slots.fill(to, *row, count);
+      }
+      return true;
+    }
     case Opcode::aim: slots.aimed[to] = words.stored(instruction.row()); return true;
     case Opcode::store_word: {
       unsigned* const row = words.stored(instruction.row());
@@ -170,9 +156,7 @@ inline void interpret(const unsigned* program, unsigned first, unsigned last, un
   for (unsigned i = first; i < last; ++i) {
     const chain::Instruction instruction = chain::decoded(program[i]);
     if (instruction.opcode == Opcode::constant) {
-      unsigned* const to = slots.written(instruction.to);
-      const unsigned value = program[++i];
-      for (unsigned element = 0; element < count; ++element) to[element] = value;
+      slots.fill(instruction.to, program[++i], count);
     } else {
       run(instruction);
     }
@@ -180,8 +164,8 @@ inline void interpret(const unsigned* program, unsigned first, unsigned last, un
 }
 
 // Words before `once` fill slots that all blocks read; the others run for each block.
-inline void runBlocks(const auto& vertex, unsigned worker, unsigned unit, auto&& run) {
-  const Range share = workOf(vertex.count, worker, unit);
+inline void runBlocks(const auto& vertex, unsigned worker, auto&& run) {
+  const Range share = workOf(vertex.count, worker, vertex.kUnit);
   if (share.first == share.last) return;
   Slots slots;
   const unsigned* const program = &vertex.program[0];
@@ -194,9 +178,6 @@ inline void runBlocks(const auto& vertex, unsigned worker, unsigned unit, auto&&
   }
 }
 
-// The unit of a worker's share: 64 bits, or two words if there are bytes.
-constexpr unsigned kWordUnit = 2, kNarrowUnit = 8;
-
 // For rows of 32-bit elements.
 class ElementwiseChain : public poplar::MultiVertex {
  public:
@@ -204,43 +185,37 @@ class ElementwiseChain : public poplar::MultiVertex {
   InRows<unsigned> in;    // [inputs][count], or [1] where the program says so
   OutRows<unsigned> out;  // [outputs][count]; some are inputs too, and overwritten
   unsigned count, once, words;
-  unsigned pointers, four, two, one;  // issue slots of the code it stands for (cycles.hpp)
+  unsigned pointers, four, two, one;    // issue slots of the code it stands for (cycles.hpp)
+  static constexpr unsigned kUnit = 2;  // of a worker's share: 64 bits
 
   void compute(unsigned worker) {
-    runBlocks(*this, worker, kWordUnit, [this](const auto& each, unsigned first, unsigned size, Slots& slots) {
+    runBlocks(*this, worker, [this](const auto& each, unsigned first, unsigned size, Slots& slots) {
       runWord(each, {in, out, first}, size, slots);
     });
   }
 };
 
-// For rows of 32, 16 and 8 bits.
-class MixedElementwiseChain : public poplar::MultiVertex {
+// For rows of 32, 16 and 8 bits, which have the same fields each.
+class MixedElementwiseChain : public ElementwiseChain {
  public:
-  In<unsigned> program;                // [words]
-  InRows<unsigned> in;                 // [inputs of the width][count], or [1]
-  InRows<unsigned short> in_halves;    // alike
-  InRows<unsigned char> in_bytes;      // alike
-  OutRows<unsigned> out;               // [outputs of the width][count]; some are inputs too, and overwritten
-  OutRows<unsigned short> out_halves;  // alike
-  OutRows<unsigned char> out_bytes;    // alike
-  unsigned count, once, words;
-  unsigned pointers, four, two, one;  // issue slots of the code it stands for (cycles.hpp)
+  InRows<unsigned short> in_halves;
+  InRows<unsigned char> in_bytes;
+  OutRows<unsigned short> out_halves;
+  OutRows<unsigned char> out_bytes;
+  static constexpr unsigned kUnit = 8;  // two words of bytes
 
   void compute(unsigned worker) {
-    runBlocks(*this, worker, kNarrowUnit, [this](const auto& each, unsigned first, unsigned size, Slots& slots) {
+    runBlocks(*this, worker, [this](const auto& each, unsigned first, unsigned size, Slots& slots) {
       if (runWord(each, {in, out, first}, size, slots)) return;
       runNarrow(each, {{in_halves, out_halves, first}, {in_bytes, out_bytes, first}}, size, slots);
     });
   }
 };
 
-std::uint64_t workerCycles(const ElementwiseChain& vertex, unsigned worker) {
-  const Range share = shareOf(vertex.count, worker, kWordUnit);
-  return cycles::chain(share.count(), vertex.pointers, vertex.four, vertex.two, vertex.one);
-}
-
-std::uint64_t workerCycles(const MixedElementwiseChain& vertex, unsigned worker) {
-  const Range share = shareOf(vertex.count, worker, kNarrowUnit);
+template <class V>
+  requires std::is_base_of_v<ElementwiseChain, V>
+std::uint64_t workerCycles(const V& vertex, unsigned worker) {
+  const Range share = shareOf(vertex.count, worker, V::kUnit);
   return cycles::chain(share.count(), vertex.pointers, vertex.four, vertex.two, vertex.one);
 }
 

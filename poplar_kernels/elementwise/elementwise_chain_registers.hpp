@@ -7,8 +7,6 @@
 // chain_code.cpp says how many instructions each function takes.
 #pragma once
 
-#include <poplar/VectorTypes.hpp>
-
 #include "../vertex.hpp"
 #include "elementwise_chain_ops.hpp"
 
@@ -222,17 +220,7 @@ Halves<n> pairwise(Of&& of, const Halves<n>& x, const More&... more) {
   return {of(x.all, more.all...)};
 }
 
-// Of short vectors. Comparisons yield vectors of integers; bits are those, and back.
-template <class V>
-using Truth = decltype(V{} < V{});
-template <class V>
-V chosen(Truth<V> where, V yes, V no) {
-  return bitsOf<V>((where & bitsOf<Truth<V>>(yes)) | (~where & bitsOf<Truth<V>>(no)));
-}
-template <class V>
-V kept(Truth<V> where, V x) {
-  return bitsOf<V>(where & bitsOf<Truth<V>>(x));
-}
+// Of short vectors.
 template <class V>
 V cleared(Truth<V> where, V x) {
   return bitsOf<V>(~where & bitsOf<Truth<V>>(x));
@@ -252,7 +240,7 @@ V withoutSign(V x) {
 template <class V>
 V maximumVector(V a, V b) {
   const V larger = chosen((a > b) | (a != a), a, b);
-  return kept(bitsOf<Truth<V>>(a) | (a != b), larger);
+  return keptWhere(bitsOf<Truth<V>>(a) | (a != b), larger);
 }
 template <class V>
 V minimumVector(V a, V b) {
@@ -293,7 +281,7 @@ SNNJAX_CHAIN_BINARY_PAIRS(ge, x >= y)
 SNNJAX_CHAIN_BINARY_PAIRS(both, x& y)
 SNNJAX_CHAIN_BINARY_PAIRS(either, x | y)
 // y where a mask is set, or where it is not, and 0 elsewhere.
-SNNJAX_CHAIN_BINARY_PAIRS(keepWhere, kept(x, y))
+SNNJAX_CHAIN_BINARY_PAIRS(keepWhere, keptWhere(x, y))
 SNNJAX_CHAIN_BINARY_PAIRS(clearWhere, cleared(x, y))
 #undef SNNJAX_CHAIN_BINARY_PAIRS
 // 1, -1, or what is neither above nor below 0.

@@ -78,8 +78,7 @@ std::uint64_t workerCycles(const RandomUniform<T>& vertex, unsigned worker) {
   return cycles::random(shareOf(vertex.count, worker, kPerWord<T>).count(), cycles::kUniform);
 }
 
-template class RandomUniform<float>;
-template class RandomUniform<half>;
+SNNJAX_INSTANCES_OF_FLOATS(RandomUniform)
 template class RandomUniform<int>;
 
 }  // namespace snnjax

@@ -7,21 +7,19 @@
 
 namespace snnjax::cycles {
 
-// Columns in blocks of `most` pairs and one of the pairs left over in the vector form, else single numbers.
+// Columns, an even number, in blocks of `most` pairs and one of the pairs left over.
 struct Blocks {
-  Slots most, whole, rest, ones;
+  Slots most, whole, rest;
   bool is_narrow;  // rows of one pair: their address needs no product
 
   // The cost of all blocks, of(pairs) being that of one.
-  constexpr Slots sum(auto&& of) const { return whole * of(most) + (rest > 0 ? of(rest) : 0) + ones * of(1); }
-  constexpr Slots count() const { return whole + (rest > 0 ? 1 : 0) + ones; }
+  constexpr Slots sum(auto&& of) const { return whole * of(most) + (rest > 0 ? of(rest) : 0); }
+  constexpr Slots count() const { return whole + (rest > 0 ? 1 : 0); }
 };
 
 constexpr Blocks blocksOf(unsigned columns, bool valued) {
-  const Slots most = pairsAtOnce(valued);
-  if (columns % 2 != 0) return {most, 0, 0, columns, false};
-  const unsigned pairs = columns / 2;
-  return {most, pairs / most, pairs % most, 0, pairs == 1};
+  const Slots most = pairsAtOnce(valued), pairs = columns / 2;
+  return {most, pairs / most, pairs % most, pairs == 1};
 }
 
 // Of so many ids of a turn and `pairs` pairs of columns: load and min of an id, the row's product, a load for each pair
@@ -80,9 +78,7 @@ constexpr Slots dotRows(Slots rows, unsigned columns, unsigned width) {
          });
 }
 
-// Odd ones go number by number: two loads, the product, and the sum beside the branch; 9 around.
 constexpr Slots dotListedRows(Slots count, unsigned columns, unsigned width) {
-  if (columns % 2 != 0) return 5 + count * (9 + Slots{columns} * 4);
   if (columns <= 6) return dotShortRows(count, columns / 2, width);
   return 5 + count / 2 * dotRows(2, columns, width) + count % 2 * dotRows(1, columns, width);
 }
@@ -101,9 +97,6 @@ constexpr Slots numBelow(Slots count) {
   for (; count > 0; count /= 2) slots += 7;
   return slots;
 }
-
-// entriesWithin: two searches, the second in what is left; taken as long as the first.
-constexpr Slots entriesWithin(Slots count) { return 2 * numBelow(count) + 4; }
 
 // The header of a record: two loads, two min, their addresses.
 constexpr Slots kRecordHeader = 6;

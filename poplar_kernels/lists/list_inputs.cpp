@@ -36,14 +36,12 @@ class ListInputs : public poplar::MultiVertex {
       ids[count] = static_cast<unsigned short>(id);
       kept[count++] = value;
     };
-#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
     for (; num_inputs % 2 == 0 && i < num_inputs; i += 2) {
       const float2 pair = Numbers<float2>::load(row + i);
       if (pair[0] == 0.0f && pair[1] == 0.0f) continue;
       offer(i, pair[0]);
       offer(i + 1, pair[1]);
     }
-#endif
     for (; i < num_inputs; ++i) offer(i, row[i]);
     return count;
   }

@@ -1,4 +1,5 @@
-// Sums over, dots with, and updates of the rows of a matrix that a list names: the loops of all sparse codelets.
+// Sums over, dots with, and updates of the rows of a matrix that a list names: the loops of all sparse codelets. Rows
+// have an even number of columns on each tile.
 #pragma once
 
 #include "../numbers.hpp"
@@ -39,19 +40,16 @@ struct Values {
   float operator[](unsigned k) const { return toFloat(data[k]); }
 };
 
-// use(column, numbers, sum_k values[k] * rows[ids[k], column ...]) for kBlocks neighbouring N of columns from `first`.
-template <class N, unsigned kBlocks, class Rows, class Id, class V, class Use>
+// use(column, pair, sum_k values[k] * rows[ids[k], column ...]) for kPairs neighbouring pairs of columns from `first`.
+template <unsigned kPairs, class Rows, class Id, class V, class Use>
 inline void sumBlock(Rows rows, const Id* ids, unsigned count, V values, unsigned first, Use&& use) {
-  using Of = Numbers<N>;
-  N sums[kBlocks];
-  for (unsigned i = 0; i < kBlocks; ++i) sums[i] = Of::fill(0.0f);
+  using Of = Numbers<float2>;
+  float2 sums[kPairs] = {};
   unsigned k = 0;
   if constexpr (!V::kSkips) {
     for (; k + 2 <= count; k += 2) {  // two a turn
       const auto *row = rows.row(ids[k]) + first, *next = rows.row(ids[k + 1]) + first;
-      for (unsigned i = 0; i < kBlocks; ++i) {
-        sums[i] = sums[i] + Of::load(row + i * Of::kCount) + Of::load(next + i * Of::kCount);
-      }
+      for (unsigned i = 0; i < kPairs; ++i) sums[i] = sums[i] + Of::load(row + 2 * i) + Of::load(next + 2 * i);
     }
   }
   for (; k < count; ++k) {
@@ -59,56 +57,43 @@ inline void sumBlock(Rows rows, const Id* ids, unsigned count, V values, unsigne
     if constexpr (V::kSkips) {
       const float value = values[k];
       if (value == 0.0f) continue;
-      for (unsigned i = 0; i < kBlocks; ++i) sums[i] += value * Of::load(row + i * Of::kCount);
+      for (unsigned i = 0; i < kPairs; ++i) sums[i] += value * Of::load(row + 2 * i);
     } else {
-      for (unsigned i = 0; i < kBlocks; ++i) sums[i] += Of::load(row + i * Of::kCount);
+      for (unsigned i = 0; i < kPairs; ++i) sums[i] += Of::load(row + 2 * i);
     }
   }
-  for (unsigned i = 0; i < kBlocks; ++i) use(first + i * Of::kCount, Of{}, sums[i]);
+  for (unsigned i = 0; i < kPairs; ++i) use(first + 2 * i, Of{}, sums[i]);
 }
 
-// So many neighbouring N of columns, whose sums stay in registers.
-template <class N, unsigned kBlocks>
-struct Block {
-  using Number = N;
-  static constexpr unsigned kCount = kBlocks;
-};
+// A number of pairs, whose sums stay in registers.
+template <unsigned kPairs>
+using Pairs = std::integral_constant<unsigned, kPairs>;
 
-#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
-// use(first column, Block) of so many pairs of columns, at the most kMost.
+// use(first column, Pairs) of so many pairs of columns, at the most kMost.
 template <unsigned kMost, class Use>
 inline void useBlock(unsigned column, unsigned pairs, Use&& use) {
   if constexpr (kMost > 0) {
-    if (pairs == kMost) return use(column, Block<float2, kMost>{});
+    if (pairs == kMost) return use(column, Pairs<kMost>{});
     useBlock<kMost - 1>(column, pairs, use);
   }
 }
-#endif
 
-// The same for all columns: in blocks of up to kMost pairs, or one by one.
+// The same for all columns, in blocks of up to kMost pairs.
 template <unsigned kMost, class Use>
 inline void forEachBlock(unsigned columns, Use&& use) {
   unsigned column = 0;
-#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
-  if (columns % 2 == 0) {
-    for (; column + 2 * kMost <= columns; column += 2 * kMost) use(column, Block<float2, kMost>{});
-    return useBlock<kMost - 1>(column, (columns - column) / 2, use);
-  }
-#endif
-  for (; column < columns; ++column) use(column, Block<float, 1>{});
+  for (; column + 2 * kMost <= columns; column += 2 * kMost) use(column, Pairs<kMost>{});
+  useBlock<kMost - 1>(column, (columns - column) / 2, use);
 }
 
-// The same for all columns. Each column is summed in the order of the list, so both forms give the same bits.
+// The same for all columns, each of which is summed in the order of the list.
 template <class Rows, class Id, class V, class Use>
 inline void sumListedRows(Rows rows, const Id* ids, unsigned count, V values, Use&& use) {
-#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
   if (rows.columns == 2) {  // the row's address is its id: no multiplication
-    return sumBlock<float2, 1>(rows.ofPairs(), ids, count, values, 0, use);
+    return sumBlock<1>(rows.ofPairs(), ids, count, values, 0, use);
   }
-#endif
-  forEachBlock<pairsAtOnce(V::kSkips)>(rows.columns, [&](unsigned column, auto block) {
-    sumBlock<typename decltype(block)::Number, decltype(block)::kCount>(rows, ids, count, values, column, use);
-  });
+  forEachBlock<pairsAtOnce(V::kSkips)>(
+      rows.columns, [&](unsigned column, auto pairs) { sumBlock<pairs>(rows, ids, count, values, column, use); });
 }
 
 // Rows [first, last) that have a bit, of which bit `first` is the first row: in every `stride`-th word from that of bit
@@ -139,35 +124,22 @@ struct Marks {
 };
 
 // The same as sumListedRows, of marked rows.
-template <class N, unsigned kBlocks, class Use>
+template <unsigned kPairs, class Use>
 inline void sumMarkedBlock(MadeRows<const float> rows, const Marks& marks, unsigned column, Use&& use) {
-  using Of = Numbers<N>;
-  N sums[kBlocks];
-  for (unsigned i = 0; i < kBlocks; ++i) sums[i] = Of::fill(0.0f);
+  using Of = Numbers<float2>;
+  float2 sums[kPairs] = {};
   marks.forEach([&](unsigned id) {
-    const auto* row = rows.row(id) + column;
-    for (unsigned i = 0; i < kBlocks; ++i) sums[i] += Of::load(row + i * Of::kCount);
+    const float* const row = rows.row(id) + column;
+    for (unsigned i = 0; i < kPairs; ++i) sums[i] += Of::load(row + 2 * i);
   });
-  for (unsigned i = 0; i < kBlocks; ++i) use(column + i * Of::kCount, Of{}, sums[i]);
+  for (unsigned i = 0; i < kPairs; ++i) use(column + 2 * i, Of{}, sums[i]);
 }
 
 inline void sumMarkedRows(MadeRows<const float> rows, const Marks& marks, auto&& use) {
-  forEachBlock<pairsAtOnce(false)>(rows.columns, [&](unsigned column, auto block) {
-    sumMarkedBlock<typename decltype(block)::Number, decltype(block)::kCount>(rows, marks, column, use);
-  });
+  forEachBlock<pairsAtOnce(false)>(
+      rows.columns, [&](unsigned column, auto pairs) { sumMarkedBlock<pairs>(rows, marks, column, use); });
 }
 
-// <row, vector>: even and odd columns are summed apart and added at the end, as two lanes would.
-inline float dotRow(const auto* row, const auto* vector, unsigned columns) {
-  float sums[2] = {0.0f, 0.0f};
-  for (unsigned j = 0; j < columns; ++j) {
-    const float product = toFloat(row[j]) * toFloat(vector[j]);
-    sums[j % 2] = j < 2 ? product : sums[j % 2] + product;
-  }
-  return sums[0] + sums[1];
-}
-
-#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
 // use(k, <rows[ids[k]], vector>) for rows of 2 * kPairs columns, with the vector in registers; two a turn.
 template <unsigned kPairs, class W, class Id, class G, class Use>
 inline void dotShortRows(ListedRows<const W> rows, const Id* ids, unsigned count, const G* vector, Use&& use) {
@@ -200,43 +172,36 @@ inline void dotRows(const W* const (&rows)[kRows], const G* vector, unsigned col
   using Of = Numbers<float2>;
   float2 sums[kRows];
   for (unsigned r = 0; r < kRows; ++r) sums[r] = Of::load(rows[r]) * Of::load(vector);
-  forEachBlock<6>(columns - 2, [&](unsigned column, auto block) {
-    for (unsigned j = column + 2; j < column + 2 + 2 * block.kCount; j += 2) {
+  forEachBlock<6>(columns - 2, [&](unsigned column, auto pairs) {
+    for (unsigned j = column + 2; j < column + 2 + 2 * pairs; j += 2) {
       const float2 other = Of::load(vector + j);
       for (unsigned r = 0; r < kRows; ++r) sums[r] += Of::load(rows[r] + j) * other;
     }
   });
   for (unsigned r = 0; r < kRows; ++r) use(k + r, sums[r][0] + sums[r][1]);
 }
-#endif
 
 // use(k, <rows[ids[k]], vector>) for every k.
 template <class W, class Id, class G, class Use>
 inline void dotListedRows(ListedRows<const W> rows, const Id* ids, unsigned count, const G* vector, Use&& use) {
-  unsigned k = 0;
-#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
   if (rows.columns == 2) return dotShortRows<1>(rows, ids, count, vector, use);
   if (rows.columns == 4) return dotShortRows<2>(rows, ids, count, vector, use);
   if (rows.columns == 6) return dotShortRows<3>(rows, ids, count, vector, use);
-  if (rows.columns % 2 == 0 && rows.columns > 0) {
-    for (; k + 2 <= count; k += 2) dotRows<2>({rows.row(ids[k]), rows.row(ids[k + 1])}, vector, rows.columns, k, use);
-    if (k < count) dotRows<1>({rows.row(ids[k])}, vector, rows.columns, k, use);
-    return;
-  }
-#endif
-  for (; k < count; ++k) use(k, dotRow(rows.row(ids[k]), vector, rows.columns));
+  unsigned k = 0;
+  for (; k + 2 <= count; k += 2) dotRows<2>({rows.row(ids[k]), rows.row(ids[k + 1])}, vector, rows.columns, k, use);
+  if (k < count) dotRows<1>({rows.row(ids[k])}, vector, rows.columns, k, use);
 }
 
-// rows[ids[k], column ...] += values[k] * vector[column ...] for kBlocks neighbouring N of columns from `first`.
-template <class N, unsigned kBlocks, class Id, class V, class G>
+// rows[ids[k], column ...] += values[k] * vector[column ...] for kPairs neighbouring pairs of columns from `first`.
+template <unsigned kPairs, class Id, class V, class G>
 inline void addBlock(ListedRows<float> rows, const Id* ids, Range range, V values, const G* vector, unsigned first) {
-  using Of = Numbers<N>;
-  N terms[kBlocks];
-  for (unsigned i = 0; i < kBlocks; ++i) terms[i] = Of::load(vector + first + i * Of::kCount);
+  using Of = Numbers<float2>;
+  float2 terms[kPairs];
+  for (unsigned i = 0; i < kPairs; ++i) terms[i] = Of::load(vector + first + 2 * i);
   for (const unsigned k : range) {
     float* const row = rows.row(ids[k]) + first;
-    for (unsigned i = 0; i < kBlocks; ++i) {
-      float* const at = row + i * Of::kCount;
+    for (unsigned i = 0; i < kPairs; ++i) {
+      float* const at = row + 2 * i;
       if constexpr (V::kSkips) {
         Of::store(at, Of::load(at) + values[k] * terms[i]);
       } else {
@@ -249,14 +214,9 @@ inline void addBlock(ListedRows<float> rows, const Id* ids, Range range, V value
 // rows[ids[k]] += values[k] * vector for the entries in `range`, one after the other: duplicates add.
 template <class Id, class V, class G>
 inline void addToListedRows(ListedRows<float> rows, const Id* ids, Range range, V values, const G* vector) {
-#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
-  if (rows.columns == 2) {
-    return addBlock<float2, 1>(ListedRows<float>{rows.data, rows.num_rows, 2}, ids, range, values, vector, 0);
-  }
-#endif
-  forEachBlock<pairsAtOnce(V::kSkips)>(rows.columns, [&](unsigned column, auto block) {
-    addBlock<typename decltype(block)::Number, decltype(block)::kCount>(rows, ids, range, values, vector, column);
-  });
+  if (rows.columns == 2) return addBlock<1>(rows.ofPairs(), ids, range, values, vector, 0);
+  forEachBlock<pairsAtOnce(V::kSkips)>(
+      rows.columns, [&](unsigned column, auto pairs) { addBlock<pairs>(rows, ids, range, values, vector, column); });
 }
 
 }  // namespace snnjax

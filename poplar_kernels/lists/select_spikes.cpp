@@ -36,11 +36,9 @@ class SelectCandidates : public poplar::MultiVertex {
     };
     unsigned j = own.first;
     for (; j + 2 <= own.last; j += 2) {
-#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
       using Of = Numbers<float2>;
       // Pairs begin at 64 bits.
       if (neurons % 2 == 0 && !anyAbove(Of::load(of_row + j), Of::load(&least[j]))) continue;
-#endif
       offer(j);
       offer(j + 1);
     }
@@ -57,7 +55,7 @@ class ListValues : public poplar::MultiVertex {
   unsigned rows, stride, capacity;
 
   void compute(unsigned worker) {
-    for (const unsigned b : shareOf(rows, worker, capacity % kPerWord<W> == 0 ? 1 : kPerWord<W>)) {
+    for (const unsigned b : shareOf(rows, worker, rowsPerUnit<W>(capacity))) {
       const unsigned spikes = List<Id>{&lists[b * stride], capacity}.spikes();
       for (unsigned k = 0; k < capacity; ++k) values[b * capacity + k] = static_cast<W>(k < spikes ? 1.0f : 0.0f);
     }
@@ -78,7 +76,7 @@ class SelectSpikesBackward : public poplar::MultiVertex {
   float slope;
 
   void compute(unsigned worker) {
-    for (const unsigned b : shareOf(rows, worker, neurons % kPerWord<T> == 0 ? 1 : kPerWord<T>)) {
+    for (const unsigned b : shareOf(rows, worker, rowsPerUnit<T>(neurons))) {
       T* const row = &g_v[b * neurons];
       fillRows(row, static_cast<T>(0.0f), neurons, neurons);
       for (unsigned k = 0; k < capacity; ++k) {
@@ -116,7 +114,7 @@ std::uint64_t workerCycles(const SelectCandidates<Id>& vertex, unsigned worker) 
 // Slot by slot: comparison, choice, store, loop.
 template <class W, class Id>
 std::uint64_t workerCycles(const ListValues<W, Id>& vertex, unsigned worker) {
-  const Range own = shareOf(vertex.rows, worker, vertex.capacity % kPerWord<W> == 0 ? 1 : kPerWord<W>);
+  const Range own = shareOf(vertex.rows, worker, rowsPerUnit<W>(vertex.capacity));
   return entry(5, true) + Slots{own.count()} * (10 + vertex.capacity * (3 + store(sizeof(W))));
 }
 
@@ -124,8 +122,7 @@ std::uint64_t workerCycles(const ListValues<W, Id>& vertex, unsigned worker) {
 // slope, masked product 4, sum with what is there 2 and its store.
 template <class T, class Id>
 std::uint64_t workerCycles(const SelectSpikesBackward<T, Id>& vertex, unsigned worker) {
-  const unsigned unit = vertex.neurons % kPerWord<T> == 0 ? 1 : kPerWord<T>;
-  const Range own = shareOf(vertex.rows, worker, unit);
+  const Range own = shareOf(vertex.rows, worker, rowsPerUnit<T>(vertex.neurons));
   Slots slots = entry(11, true);
   for (unsigned i = own.first * vertex.capacity; i < own.last * vertex.capacity; ++i) {
     const bool is_listed = static_cast<unsigned>(vertex.ids[i]) < vertex.neurons;

@@ -57,9 +57,8 @@ inline unsigned lastHash(Cut& cut, unsigned slots, auto&& forEach) {
 }
 
 // How many of `count` floats lie above the bound. The first may be aligned to 64 bits or not.
-inline unsigned numAbove(const float* v, unsigned count, [[maybe_unused]] bool is_at_register, float bound) {
+inline unsigned numAbove(const float* v, unsigned count, bool is_at_register, float bound) {
   unsigned above = 0, k = 0;
-#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
   using Of = Numbers<float2>;
   if (!is_at_register && count > 0) above += v[k++] > bound ? 1 : 0;
   float2 lanes = {0.0f, 0.0f}, others = lanes;
@@ -70,7 +69,6 @@ inline unsigned numAbove(const float* v, unsigned count, [[maybe_unused]] bool i
   if (k + 2 <= count) lanes += fires(Of::load(v + k), Of::fill(bound)), k += 2;
   lanes += others;
   above += static_cast<unsigned>(lanes[0] + lanes[1]);
-#endif
   for (; k < count; ++k) above += v[k] > bound ? 1 : 0;
   return above;
 }
@@ -81,7 +79,6 @@ template <bool above>
 inline float nextBeyond(const float* v, unsigned count, float bound) {
   float next = above ? __builtin_inff() : -__builtin_inff();
   unsigned k = 0;
-#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
   using Of = Numbers<float2>;
   float2 lanes = Of::fill(next), others = lanes;
   const float2 none = lanes;
@@ -99,7 +96,6 @@ inline float nextBeyond(const float* v, unsigned count, float bound) {
   if (k + 2 <= count) take(lanes, Of::load(v + k)), k += 2;
   lanes = above ? smaller(lanes, others) : larger(lanes, others);
   next = above == (lanes[0] < lanes[1]) ? lanes[0] : lanes[1];
-#endif
   for (; k < count; ++k) {
     if (above ? v[k] > bound && v[k] < next : v[k] < bound && v[k] > next) next = v[k];
   }
@@ -112,7 +108,6 @@ class Standing {
   explicit Standing(float v) : v_(v) {}
   void add(const float* others, unsigned count) {
     unsigned k = 0;
-#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
     using Of = Numbers<float2>;
     for (; k + 2 <= count; k += 2) {
       above_ += fires(Of::load(others + k), Of::fill(v_));
@@ -128,18 +123,6 @@ class Standing {
 
  private:
   float2 above_ = {0.0f, 0.0f}, at_least_ = {0.0f, 0.0f};
-#else
-    for (; k < count; ++k) {
-      above_ += others[k] > v_ ? 1 : 0;
-      equal_ += others[k] == v_ ? 1 : 0;
-    }
-  }
-  unsigned above() const { return above_; }
-  unsigned equal() const { return equal_; }
-
- private:
-  unsigned above_ = 0, equal_ = 0;
-#endif
   float v_;
 };
 

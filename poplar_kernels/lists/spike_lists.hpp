@@ -11,12 +11,10 @@ constexpr unsigned kNoRow = 0;
 
 // What a neuron sends: if it fires its membrane, which has some bit set, as a zero becomes a negative one; else no bit.
 inline float toSend(float fired, float v) { return fired == 0.0f ? 0.0f : v == 0.0f ? -0.0f : v; }
-#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
 inline float2 toSend(float2 fired, float2 v) {
   const float2 none = {0.0f, 0.0f}, negative = {-0.0f, -0.0f};
   return keptWhere(fired != none, bitsOf<float2>(bitsOf<Mask>(v) | bitsOf<Mask>(keptWhere(v == none, negative))));
 }
-#endif
 inline bool isSent(float v) { return bitsOf<unsigned>(v) != 0; }
 
 // Lists of ListSpikes or JoinSpikes: a count and rows each, and their membranes.

@@ -12,6 +12,14 @@ inline unsigned firstRow(unsigned start, bool is_signed, unsigned rows, unsigned
   return smaller(start, rows - count);
 }
 
+// The share of a worker in the elements of a table from `first` on, in whole vectors of the table.
+template <class T>
+Range shareOfWindow(unsigned first, unsigned count, unsigned worker) {
+  const unsigned begin = first / kPerVector<T> * kPerVector<T>;
+  const Range vectors = shareOf(first + count - begin, worker, kPerVector<T>);
+  return {larger(first, begin + vectors.first), larger(first, begin + vectors.last)};
+}
+
 // out[k] = table[first + k]. Workers share the rows of `out`.
 template <class T>
 class SliceWindow : public poplar::MultiVertex {
@@ -40,15 +48,9 @@ class UpdateWindow : public poplar::MultiVertex {
   bool is_signed;
 
   void compute(unsigned worker) {
-    const unsigned first = firstRow(*start, is_signed, rows, count) * width;
-    const Range own = share(worker, first);
+    const unsigned first = firstElement();
+    const Range own = shareOfWindow<T>(first, count * width, worker);
     copyRows(&table[own.first], &values[own.first - first], own.count(), width);
-  }
-  // Elements of the table, in whole vectors of it.
-  Range share(unsigned worker, unsigned first) const {
-    const unsigned begin = first / kPerVector<T> * kPerVector<T>;
-    const Range vectors = shareOf(first + count * width - begin, worker, kPerVector<T>);
-    return {larger(first, begin + vectors.first), larger(first, begin + vectors.last)};
   }
   unsigned firstElement() const { return firstRow(*start, is_signed, rows, count) * width; }
 };
@@ -60,7 +62,8 @@ std::uint64_t workerCycles(const SliceWindow<T>& vertex, unsigned worker) {
 
 template <class T>
 std::uint64_t workerCycles(const UpdateWindow<T>& vertex, unsigned worker) {
-  return cycles::window(vertex.share(worker, vertex.firstElement()).count(), vertex.width, sizeof(T));
+  const Range own = shareOfWindow<T>(vertex.firstElement(), vertex.count * vertex.width, worker);
+  return cycles::window(own.count(), vertex.width, sizeof(T));
 }
 
 SNNJAX_INSTANCES_OF_WIDTHS(SliceWindow)

@@ -203,15 +203,9 @@ class ListSpikes : public poplar::MultiVertex {
 
   // Whether any of these pairs did: all their bits in one.
   bool fired(unsigned pair, unsigned count) const {
-#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
     Mask any = bitsOf<Mask>(Numbers<float2>::load(&sent[2 * pair]));
     for (unsigned i = pair + 1; i < pair + count; ++i) any |= bitsOf<Mask>(Numbers<float2>::load(&sent[2 * i]));
     return (any[0] | any[1]) != 0;
-#else
-    bool any = false;
-    for (unsigned i = 2 * pair; i < 2 * (pair + count); ++i) any |= isSent(sent[i]);
-    return any;
-#endif
   }
 };
 

@@ -158,11 +158,9 @@ class LifRecurrentGradient : public poplar::MultiVertex {
     return sum;
   }
   float recurrent(unsigned b, unsigned at, Numbers<float>) const { return ofNeuron(b, at); }
-#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
   float2 recurrent(unsigned b, unsigned at, Numbers<float2>) const {
     return float2{ofNeuron(b, at), ofNeuron(b, at + 1)};
   }
-#endif
 };
 
 // dots[b, k] = <weights[id], g_current[b]> of each listed id: what the currents of a step mean to the spikes of the

@@ -22,7 +22,6 @@ class Marker<float> {
   unsigned mark_;
 };
 
-#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
 template <>
 class Marker<float2> {
  public:
@@ -37,7 +36,6 @@ class Marker<float2> {
   static Mask of(unsigned mark) { return Mask{static_cast<int>(mark), static_cast<int>(mark >> 1)}; }
   Mask fires_, near_;
 };
-#endif
 
 // Of `num_steps` steps after the first `before`, those that a sequence has.
 inline unsigned stepsInside(unsigned length, unsigned before, unsigned num_steps) {
@@ -133,12 +131,10 @@ inline void forEachOwnNumber(unsigned batch, unsigned neurons, unsigned worker, 
   unsigned pair = worker;
   for (unsigned b = 0; b < batch; ++b) {
     for (; pair < pairs; pair += poplar::MultiVertex::numWorkers()) {
-#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
       if (neurons % 2 == 0) {
         body(b, 2 * pair, Numbers<float2>{});
         continue;
       }
-#endif
       for (unsigned j = 2 * pair; j < smaller(2 * pair + 2, neurons); ++j) body(b, j, Numbers<float>{});
     }
     pair -= pairs;

@@ -25,22 +25,6 @@ class LoadBlock : public poplar::MultiVertex {
   }
 };
 
-// history[block] = row
-template <class T>
-class StoreBlock : public poplar::MultiVertex {
- public:
-  In<T> row;         // [width]; of 16-bit elements even, so that blocks begin at whole words
-  InOut<T> history;  // [num_blocks, width]
-  poplar::Input<unsigned> block;
-  unsigned num_blocks, width;
-
-  void compute(unsigned worker) {
-    if (*block >= num_blocks) return;
-    const Range own = shareOf(width, worker, kPerVector<T>);
-    copyRows(&history[*block * width + own.first], &row[own.first], own.count(), width);
-  }
-};
-
 // The counter of a loop, one on each tile.
 class Advance : public poplar::Vertex {
  public:
@@ -56,18 +40,9 @@ std::uint64_t workerCycles(const LoadBlock<T>& vertex, unsigned worker) {
   return cycles::entry(6, true) + 3 + 4 + cycles::moved(own.count(), sizeof(T), vertex.width);
 }
 
-template <class T>
-std::uint64_t workerCycles(const StoreBlock<T>& vertex, unsigned worker) {
-  const Range own = shareOf(vertex.width, worker, kPerVector<T>);
-  return cycles::entry(5, true) + 2 + 4 + cycles::moved(own.count(), sizeof(T), vertex.width);
-}
-
 // Two loads, add, store.
 std::uint64_t workerCycles(const Advance&, unsigned) { return cycles::kCall + 5; }
 
-template class LoadBlock<float>;
-template class LoadBlock<unsigned short>;
-template class StoreBlock<float>;
-template class StoreBlock<unsigned short>;
+SNNJAX_INSTANCES(LoadBlock, float, unsigned short)
 
 }  // namespace snnjax

@@ -35,8 +35,6 @@ constexpr Slots kScatterEntry = 16;
 // words a block besides the word and its column 4, and its place 2.
 constexpr Slots maskEntry(unsigned columns) { return columns <= kNeuronsOfMark ? 19 : 25; }
 
-constexpr Slots scatterGroup(Slots count, Slots own) { return entriesWithin(count) + own * kScatterEntry; }
-
 // forEachMark: its number, the bit cleared 2, the branch; addresses of what it names 5.
 constexpr Slots kMark = 4 + 5;
 
@@ -51,18 +49,17 @@ constexpr Slots readoutDot(Slots parts, unsigned columns, unsigned width, bool i
 
 // Sums cleared by four pairs a turn, then number by number: where they are 6.
 constexpr Slots clearedSums(Slots rows, unsigned columns) {
-  const Slots numbers = rows * columns, in_turns = columns % 2 == 0 ? numbers / 8 * 8 : 0;
+  const Slots numbers = rows * columns, in_turns = numbers / 8 * 8;
   return 6 + in_turns / 8 * 5 + (numbers - in_turns) * 2;
 }
 
 // A row of the batch: pointers, loop.
 constexpr Slots kMatmulRow = 10;
-// Storing a sum.
-constexpr Slots matmulStore(unsigned bytes) { return 1 + store(bytes); }
 
-constexpr Slots matmulRow(Slots used, Slots skipped, unsigned outputs, unsigned width, Slots each_store) {
+// Storing a pair of sums takes 2: halves are one word, which needs no merging.
+constexpr Slots matmulRow(Slots used, Slots skipped, unsigned outputs, unsigned width) {
   return kMatmulRow + sumListedRows(used, outputs, width, true) +
-         skipped * kZeroEntry * blocksOf(outputs, true).count() + numbersOf(outputs) * each_store;
+         skipped * kZeroEntry * blocksOf(outputs, true).count() + outputs;
 }
 
 // An id that another worker takes: load, subtract, compare, branch, loop. One's own: the same, and the update.

@@ -327,7 +327,6 @@ std::uint64_t workerCycles(const AddShared& vertex, unsigned worker) {
   return entry(6, false) + 6 + inputs * (8 + numbersOf(vertex.neurons) * (6 + 3 * Slots{vertex.groups}));
 }
 
-template class AnyWord<unsigned>;
-template class AnyWord<bool>;
+SNNJAX_INSTANCES(AnyWord, unsigned, bool)
 
 }  // namespace snnjax

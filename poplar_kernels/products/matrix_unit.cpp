@@ -79,7 +79,7 @@ class MatrixProduct : public poplar::MultiVertex {
   bool accumulate;      // accumulates
 
   void compute(unsigned worker) {
-    const Range own = workOf(rows, worker, columns % kPerWord<Result> == 0 ? 1 : kPerWord<Result>);
+    const Range own = workOf(rows, worker, rowsPerUnit<Result>(columns));
     for (unsigned first = 0; first < columns && own.first < own.last; first += kAtOnce) {
       for (unsigned k = 0; k < depth || k == 0; k += kStep) addPart(own, first, k);
     }

@@ -11,15 +11,15 @@ namespace snnjax {
 template <class W>
 class ReadoutGradient : public poplar::MultiVertex {
  public:
-  In<unsigned> masks;      // [markWords(neurons), rows]
-  In<W> weights;           // [parts, readable, columns], of own neurons
-  In<float> g_current;     // [parts, rows, columns]
-  Out<float> g_spikes;     // [rows, neurons]
-  InOut<float> g_weights;  // [workers, parts, readable, columns]
-  bool starts;             // these sums are 0, which nobody has stored
-  unsigned rows, neurons;  // the last neurons may be to spare:
-  unsigned readable;       // only these have weights
-  unsigned parts, columns;
+  In<unsigned> masks;       // [markWords(neurons), rows]
+  In<W> weights;            // [parts, readable, columns], of own neurons
+  In<float> g_current;      // [parts, rows, columns]
+  Out<float> g_spikes;      // [rows, neurons]
+  InOut<float> g_weights;   // [workers, parts, readable, columns]
+  bool starts;              // these sums are 0, which nobody has stored
+  unsigned rows, neurons;   // the last neurons may be to spare:
+  unsigned readable;        // only these have weights
+  unsigned parts, columns;  // columns: even
 
   void compute(unsigned worker) {
     if (starts) clear(worker);
@@ -31,6 +31,8 @@ class ReadoutGradient : public poplar::MultiVertex {
   }
 
  private:
+  using Of = Numbers<float2>;
+
   unsigned sums() const { return parts * readable * columns; }
 
   template <unsigned kColumns>
@@ -53,41 +55,25 @@ class ReadoutGradient : public poplar::MultiVertex {
   void clear(unsigned worker) {
     float* const to = &g_weights[worker * sums()];
     unsigned i = 0;
-#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
-    using Of = Numbers<float2>;
-    for (; columns % 2 == 0 && i + 8 <= sums(); i += 8) {
+    for (; i + 8 <= sums(); i += 8) {
       for (unsigned k = 0; k < 8; k += 2) Of::store(to + i + k, Of::fill(0.0f));
     }
-#endif
     for (; i < sums(); ++i) to[i] = 0.0f;
   }
 
-  // Even and odd columns are summed apart and added at the end, as two lanes would.
+  // Even and odd columns are summed apart and added at the end.
   template <bool kIsKept, unsigned kColumns>
   float dot(unsigned row, unsigned j, unsigned worker) {
     const W* own = &weights[j * columns];
     const float* other = &g_current[row * columns];
     float* to = &g_weights[(worker * parts * readable + j) * columns];
     const unsigned of_part = readable * columns;
-#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
-    if (columns % 2 == 0) {
-      using Of = Numbers<float2>;
-      float2 sums = Of::fill(0.0f);
-      for (unsigned p = 0, at = 0; p < parts; ++p, at += of_part, other += rows * columns) {
-        for (unsigned i = 0; i < (kColumns > 0 ? kColumns : columns); i += 2) {
-          const float2 g = Of::load(other + i);
-          sums += Of::load(own + at + i) * g;
-          if (kIsKept) Of::store(to + at + i, Of::load(to + at + i) + g);
-        }
-      }
-      return sums[0] + sums[1];
-    }
-#endif
-    float sums[2] = {0.0f, 0.0f};
+    float2 sums = {};
     for (unsigned p = 0, at = 0; p < parts; ++p, at += of_part, other += rows * columns) {
-      for (unsigned i = 0; i < columns; ++i) {
-        sums[i % 2] += toFloat(own[at + i]) * other[i];
-        if (kIsKept) to[at + i] += other[i];
+      for (unsigned i = 0; i < (kColumns > 0 ? kColumns : columns); i += 2) {
+        const float2 g = Of::load(other + i);
+        sums += Of::load(own + at + i) * g;
+        if (kIsKept) Of::store(to + at + i, Of::load(to + at + i) + g);
       }
     }
     return sums[0] + sums[1];

@@ -8,15 +8,15 @@ namespace snnjax {
 template <class W, class Id>
 class SpikeMatmul : public poplar::MultiVertex {
  public:
-  In<Id> ids;     // [rows, capacity], out of range: contributes nothing
-  In<W> values;   // [rows, capacity], 0: adds nothing whatever the weights
-  In<W> weights;  // [num_inputs + 1, outputs], last row zeros
-  Out<W> out;     // [rows, outputs]
-  unsigned rows, capacity, num_inputs, outputs;
+  In<Id> ids;                                    // [rows, capacity], out of range: contributes nothing
+  In<W> values;                                  // [rows, capacity], 0: adds nothing whatever the weights
+  In<W> weights;                                 // [num_inputs + 1, outputs], last row zeros
+  Out<W> out;                                    // [rows, outputs]
+  unsigned rows, capacity, num_inputs, outputs;  // outputs: even
 
   void compute(unsigned worker) {
     const ListedRows<const W> matrix = {&weights[0], num_inputs, outputs};
-    for (const unsigned b : shareOf(rows, worker, rowsPerUnit<W>(outputs))) {
+    for (const unsigned b : shareOf(rows, worker)) {
       W* const sums = &out[b * outputs];
       sumListedRows(matrix, &ids[b * capacity], capacity, Values<W>{&values[b * capacity]},
                     [&](unsigned j, auto numbers, auto sum) { numbers.store(sums + j, sum); });
@@ -73,13 +73,11 @@ using namespace cycles;
 
 template <class W, class Id>
 std::uint64_t workerCycles(const SpikeMatmul<W, Id>& vertex, unsigned worker) {
-  // Pairs of halves are one word, which needs no merging.
-  const unsigned bytes = vertex.outputs % 2 == 0 ? 4 : sizeof(W);
   Slots slots = entry(9, true);
-  for (const unsigned b : shareOf(vertex.rows, worker, rowsPerUnit<W>(vertex.outputs))) {
+  for (const unsigned b : shareOf(vertex.rows, worker)) {
     Slots used = 0;
     for (unsigned k = 0; k < vertex.capacity; ++k) used += vertex.values[b * vertex.capacity + k] != W(0) ? 1U : 0U;
-    slots += matmulRow(used, vertex.capacity - used, vertex.outputs, sizeof(W), matmulStore(bytes));
+    slots += matmulRow(used, vertex.capacity - used, vertex.outputs, sizeof(W));
   }
   return slots;
 }

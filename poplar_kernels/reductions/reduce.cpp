@@ -11,6 +11,53 @@ constexpr cycles::Element kElementOf = std::is_same_v<T, float>  ? cycles::Eleme
                                        : std::is_same_v<T, half> ? cycles::Element::Half
                                                                  : cycles::Element::Integer;
 
+// What joins partial results.
+template <class Op>
+using Join = std::conditional_t<std::is_same_v<Op, SquareSum>, Sum, Op>;
+template <class T>
+constexpr bool kInPairs = std::is_same_v<Accumulator<T>, float>;
+
+template <class Op>
+float2 ofPair(float2 all, float2 x) {
+  return float2{Op::of(all[0], x[0]), Op::of(all[1], x[1])};
+}
+
+// Over contiguous numbers; even and odd places are reduced apart, as in two lanes.
+template <class Op, class T>
+Accumulator<T> reducedRow(const T* from, unsigned rows) {
+  using A = Accumulator<T>;
+  constexpr A kNeutral = Op::template kNeutral<A>;
+  if constexpr (kInPairs<T>) {
+    if (rows % 2 == 0) {
+      float2 pair = {kNeutral, kNeutral};
+      for (unsigned row = 0; row < rows; row += 2) pair = ofPair<Op>(pair, Numbers<float2>::load(from + row));
+      return Join<Op>::of(pair[0], pair[1]);
+    }
+  }
+  A lanes[2] = {kNeutral, kNeutral};
+  for (unsigned row = 0; row < rows; ++row) lanes[row % 2] = Op::of(lanes[row % 2], static_cast<A>(from[row]));
+  return Join<Op>::of(lanes[0], lanes[1]);
+}
+
+// Over numbers `inner` apart: one column, or two neighbours. Returns the number of columns.
+template <class Op, class T, class Result>
+unsigned reduceColumns(const T* from, Result* to, unsigned rows, unsigned inner) {
+  using A = Accumulator<T>;
+  constexpr A kNeutral = Op::template kNeutral<A>;
+  if constexpr (kInPairs<T>) {
+    if (inner % 2 == 0) {
+      float2 pair = {kNeutral, kNeutral};
+      for (unsigned row = 0; row < rows; ++row) pair = ofPair<Op>(pair, Numbers<float2>::load(from + row * inner));
+      Numbers<float2>::store(to, pair);
+      return 2;
+    }
+  }
+  A result = kNeutral;
+  for (unsigned row = 0; row < rows; ++row) result = Op::of(result, static_cast<A>(from[row * inner]));
+  *to = static_cast<Result>(result);
+  return 1;
+}
+
 template <class Op, class T, class Result>
 class Reduce : public poplar::MultiVertex {
  public:
@@ -22,12 +69,12 @@ class Reduce : public poplar::MultiVertex {
     const Range share = shareOf(outer * inner, worker, larger(2, kPerWord<Result>));
     if (share.first == share.last) return;
     if (inner == 1) {
-      for (const unsigned i : share) out[i] = static_cast<Result>(ofRow(&in[i * rows]));
+      for (const unsigned i : share) out[i] = static_cast<Result>(reducedRow<Op>(&in[i * rows], rows));
       return;
     }
     unsigned column = share.first % inner, first = share.first / inner * rows * inner;
     for (unsigned i = share.first; i < share.last;) {
-      const unsigned taken = ofColumns(&in[first + column], &out[i]);
+      const unsigned taken = reduceColumns<Op>(&in[first + column], &out[i], rows, inner);
       i += taken;
       column += taken;
       if (column == inner) {
@@ -35,56 +82,6 @@ class Reduce : public poplar::MultiVertex {
         first += rows * inner;
       }
     }
-  }
-
- private:
-  using A = Accumulator<T>;
-  using Join = std::conditional_t<std::is_same_v<Op, SquareSum>, Sum, Op>;  // of partial results
-  static constexpr A kNeutral = Op::template kNeutral<A>;
-
-#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
-  static constexpr bool kInPairs = std::is_same_v<A, float>;
-  template <class Pair>  // compiled for sums of floats alone
-  static Pair ofPair(Pair sum, Pair x) {
-    return Pair{Op::of(sum[0], x[0]), Op::of(sum[1], x[1])};
-  }
-#endif
-
-  // Over contiguous numbers; even and odd places are reduced apart, as in two lanes.
-  A ofRow(const T* from) const {
-    A even = kNeutral, odd = kNeutral;
-#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
-    if constexpr (kInPairs) {
-      if (rows % 2 == 0) {
-        float2 pair = {kNeutral, kNeutral};
-        for (unsigned row = 0; row < rows; row += 2) pair = ofPair(pair, Numbers<float2>::load(from + row));
-        return Join::of(pair[0], pair[1]);
-      }
-    }
-#endif
-    for (unsigned row = 0; row < rows; ++row) {
-      A& result = row % 2 == 0 ? even : odd;
-      result = Op::of(result, static_cast<A>(from[row]));
-    }
-    return Join::of(even, odd);
-  }
-
-  // Over numbers `inner` apart: one column, or two neighbours. Returns the number of columns.
-  unsigned ofColumns(const T* from, Result* to) const {
-#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
-    if constexpr (kInPairs) {
-      if (inner % 2 == 0) {
-        float2 pair = {kNeutral, kNeutral};
-        for (unsigned row = 0; row < rows; ++row) pair = ofPair(pair, Numbers<float2>::load(from + row * inner));
-        Numbers<float2>::store(to, pair);
-        return 2;
-      }
-    }
-#endif
-    A result = kNeutral;
-    for (unsigned row = 0; row < rows; ++row) result = Op::of(result, static_cast<A>(from[row * inner]));
-    *to = static_cast<Result>(result);
-    return 1;
   }
 };
 

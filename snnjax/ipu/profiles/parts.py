@@ -57,7 +57,7 @@ _BY_CODELET = {
     **dict.fromkeys(("LifFirstGradient", "LifLastGradient"), NEURONS),
     **dict.fromkeys(("LeakyScan", "LeakyGradientScan"), NEURONS),
     **dict.fromkeys(("LifRecurrentStep",), BOTH),
-    **dict.fromkeys(("LoadBlock", "StoreBlock", "Advance", "Fill", "Transpose"), HISTORIES),
+    **dict.fromkeys(("LoadBlock", "UpdateWindow", "Advance", "Fill", "Transpose"), HISTORIES),
 }
 _SET = re.compile(r"(?:.*/)?(?P<what>[a-z_]+?)(?P<layer>\d+)?")
 # A step's own name is without the operation's line, and without what a library function adds.

@@ -2,33 +2,10 @@
 
 #include <algorithm>
 
-#include "../../error.hpp"
 #include "builders/layout/placement.hpp"
 
 namespace snnjax::builders {
 namespace {
-
-void check(bool good, const std::string& argument, const std::string& expected, const std::string& actual,
-           const std::string& hint) {
-  if (good) return;
-  throw Error(ErrorCode::kInvalidArgument,
-              "lif_network: `" + argument + "` must " + expected + ", got " + actual + ". " + hint + ".");
-}
-
-void checkOptions(const NetworkOptions& options, unsigned num_tiles) {
-  check(!options.layers.empty(), "layers", "hold at least one layer", "none", "Add one");
-  check(options.num_steps > 0, "inputs", "hold at least one step", "none", "Pass a step");
-  check(options.batch > 0, "inputs", "hold at least one sample", "batch 0", "Pass a batch");
-  check(num_tiles > 0, "tiles", "be at least one", "0", "Choose a device with tiles");
-  unsigned widest = options.num_inputs;
-  for (const LayerOptions& layer : options.layers) {
-    check(layer.neurons > 0, "layers", "have neurons", "a layer of 0", "Leave it out");
-    widest = std::max(widest, layer.neurons);
-  }
-  check(!options.inputs_gradient || options.inputs != Inputs::Spikes, "inputs", "have values for a gradient",
-        "spikes of value 1", "Pass them as events with values");
-  check(widest < kMaxShortNeurons, "layers", "have at most 65534 neurons", std::to_string(widest), "Split the layer");
-}
 
 std::vector<ListPlan> planLists(const NetworkOptions& options) {
   std::vector<ListPlan> lists;
@@ -58,7 +35,6 @@ bool NetworkPlan::keepsSecond(std::size_t layer) const {
 }
 
 NetworkPlan planNetwork(const NetworkOptions& options, unsigned num_tiles, std::size_t bytes_per_tile) {
-  checkOptions(options, num_tiles);
   NetworkPlan plan;
   plan.options = options;
   plan.num_tiles = num_tiles;

@@ -149,6 +149,7 @@ constexpr unsigned wordsOfRecord(unsigned rows, double inputs, double listed) {
   return std::clamp(ceilDivide(usual + usual / 4, 2), wordsOfRows(rows), 2 * wordsOfRows(rows));
 }
 
+// Of at least one step, one sample, and one layer, each of 1 to 65534 neurons. Throws where it does not fit.
 NetworkPlan planNetwork(const NetworkOptions& options, unsigned num_tiles, std::size_t bytes_per_tile);
 
 }  // namespace snnjax::builders

@@ -72,10 +72,13 @@ Sequence Pass::program() const {
 }
 
 void addStoreBlock(const Pass& pass, ComputeSet set, unsigned tile, const Tensor& row, const Tensor& history) {
-  addVertex(
-      pass.graph, set, templateVertex("snnjax::StoreBlock", row.elementType()), tile,
-      {{"row", row}, {"history", history}, {"block", pass.block.at(tile)}},
-      {{"num_blocks", static_cast<unsigned>(history.dim(0))}, {"width", static_cast<unsigned>(row.numElements())}});
+  const Type bits = row.elementType() == FLOAT ? UNSIGNED_INT : row.elementType();
+  addVertex(pass.graph, set, templateVertex("snnjax::UpdateWindow", bits), tile,
+            {{"table", history.reinterpret(bits)}, {"start", pass.block.at(tile)}, {"values", row.reinterpret(bits)}},
+            {{"rows", static_cast<unsigned>(history.dim(0))},
+             {"width", static_cast<unsigned>(row.numElements())},
+             {"count", 1U},
+             {"is_signed", false}});
 }
 
 void addLoadBlock(const Pass& pass, ComputeSet set, unsigned tile, const Tensor& history, const Tensor& row,

@@ -43,12 +43,14 @@ Tensor addMatrix(Graph& graph, const Type& type, const LayerPlan& layer, std::si
   return poplar::concat(parts);
 }
 
-Tensor LayerTile::ownRows(const Tensor& rows) const {
-  if (!rows.valid()) return {};
+Tensor LayerTile::ofSamples(const Tensor& all) const {
   const SampleGroup& own = layer().sample_groups[group];
-  const std::size_t each = rows.dim(1) / of.plan.options.batch;
-  return rows[block].slice(own.first * each, (own.first + own.count) * each);
+  const std::size_t each = all.numElements() / of.plan.options.batch;
+  return all.flatten().slice(own.first * each, (own.first + own.count) * each);
 }
+
+Tensor LayerTile::ownRows(const Tensor& rows) const { return rows.valid() ? ofSamples(rows[block]) : rows; }
+Tensor LayerTile::fromHomes(const Tensor& rows) const { return rows.valid() ? ofSamples(rows) : rows; }
 
 Tensor LayerTile::ownStates(const Tensor& states) const {
   if (!states.valid()) return {};
@@ -56,13 +58,6 @@ Tensor LayerTile::ownStates(const Tensor& states) const {
   const std::size_t columns = layer().tiles.columns, rows = states.dim(1) / (of.plan.options.batch * columns);
   const Tensor all = states[block].reshape({rows, of.plan.options.batch, columns});
   return all.slice(own.first, own.first + own.count, 1).flatten();
-}
-
-Tensor LayerTile::fromHomes(const Tensor& rows) const {
-  if (!rows.valid()) return {};
-  const SampleGroup& own = layer().sample_groups[group];
-  const std::size_t each = rows.numElements() / of.plan.options.batch;
-  return rows.flatten().slice(own.first * each, (own.first + own.count) * each);
 }
 
 Tensor LayerTile::ofGroup(const Tensor& constants) const {

@@ -101,6 +101,9 @@ struct LayerTile {
   Tensor ofGroup(const Tensor& constants) const;
   // The weights on this tile, or at least those of its block.
   Tensor weights() const;
+
+ private:
+  Tensor ofSamples(const Tensor& all) const;
 };
 
 // Some of the rows of a tile, and where their currents are summed.

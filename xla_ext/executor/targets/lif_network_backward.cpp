@@ -44,7 +44,7 @@ class BackwardPass {
     plan_.options.last_spikes_gradient =
         std::ranges::any_of(from_.last, [&](const auto& g) { return g.spikes && !isZero(lowering, *g.spikes); });
     for (std::size_t l = 0; l < results.size(); ++l) plan_.layers[l].learns_constants = learns(results[l]);
-    findGradients();
+    in_place_ = inPlace(lowering, results, plan_, true);  // where gradients are then accumulated
     to_ = builders::addNetworkCotangents(lowering.graph(), plan_, in_place_);
   }
 
@@ -58,17 +58,6 @@ class BackwardPass {
   }
 
  private:
-  // Gradients of weights are accumulated in place if they share the weights' layout.
-  void findGradients() {
-    in_place_.resize(plan_.layers.size());
-    for (std::size_t l = 0; l < plan_.layers.size(); ++l) {
-      const LayerPlan& layer = plan_.layers[l];
-      const auto find = [&](const Value& result, std::size_t rows) {
-        return result ? gradientInPlace(lowering_, layer, rows, *result) : Tensor();
-      };
-      in_place_[l] = {find(results_[l].weights(), layer.inputs), find(results_[l].recurrent(), layer.neurons)};
-    }
-  }
   std::size_t batch() const { return plan_.options.batch; }
   std::size_t numRows() const { return batch() * plan_.options.num_steps; }
 

@@ -274,28 +274,21 @@ Blocks blocksOf(const LayerPlan& layer, std::size_t rows) {
   return blocks;
 }
 
-Tensor matrixInPlace(Lowering& lowering, const LayerPlan& layer, std::size_t rows, ValueId value) {
-  return layer.isNarrow() ? Tensor() : lowering.memoryIn(blocksOf(layer, rows), value);
-}
-
-// The weights that are on the tiles of their layers.
-std::vector<builders::LayerWeights> inPlace(Lowering& lowering, const NetworkOperands& operands,
-                                            const builders::NetworkPlan& plan) {
-  std::vector<builders::LayerWeights> in_place(plan.layers.size());
-  for (std::size_t l = 0; l < plan.layers.size(); ++l) {
-    const LayerPlan& layer = plan.layers[l];
-    const LayerArrays& from = operands.layers[l];
-    in_place[l].weights = matrixInPlace(lowering, layer, layer.inputs, *from.weights());
-    if (from.recurrent()) in_place[l].recurrent = matrixInPlace(lowering, layer, layer.neurons, *from.recurrent());
-  }
-  return in_place;
-}
-
 }  // namespace
 
-Tensor gradientInPlace(Lowering& lowering, const LayerPlan& layer, std::size_t rows, ValueId result) {
-  if (layer.isNarrow() || !isMadeIn(lowering, blocksOf(layer, rows), result)) return {};
-  return matrixInPlace(lowering, layer, rows, result);
+std::vector<builders::LayerWeights> inPlace(Lowering& lowering, const std::vector<LayerArrays>& layers,
+                                            const builders::NetworkPlan& plan, bool are_results) {
+  std::vector<builders::LayerWeights> in_place;
+  for (std::size_t l = 0; l < plan.layers.size(); ++l) {
+    const LayerPlan& layer = plan.layers[l];
+    const auto find = [&](const Value& value, std::size_t rows) {
+      if (!value || layer.isNarrow()) return Tensor();
+      const Blocks blocks = blocksOf(layer, rows);
+      return are_results && !isMadeIn(lowering, blocks, *value) ? Tensor() : lowering.memoryIn(blocks, *value);
+    };
+    in_place.push_back({find(layers[l].weights(), layer.inputs), find(layers[l].recurrent(), layer.neurons)});
+  }
+  return in_place;
 }
 
 std::optional<LastBlock> lastBlock(const LayerPlan& layer, const Tensor& in_place, const Tensor& blocks,
@@ -394,7 +387,7 @@ NetworkOnTiles bringNetwork(Lowering& lowering, const NetworkOperands& operands,
   const poplar::Target& target = lowering.graph().getTarget();
   NetworkOnTiles network;
   network.plan = builders::planNetwork(options, target.getNumTiles(), target.getBytesPerTile());
-  network.in_place = inPlace(lowering, operands, network.plan);
+  network.in_place = inPlace(lowering, operands.layers, network.plan, false);
   network.tensors = builders::addNetworkTensors(lowering.graph(), network.plan, network.in_place);
   Bringer bringer(lowering, operands, network);
   bringer.run();
@@ -411,7 +404,7 @@ Tensor afterSteps(const builders::NetworkPlan& plan, std::size_t l, const Tensor
 
 void readWeightsOf(Lowering& lowering, const NetworkOperands& operands, NetworkOnTiles& network) {
   const std::vector<builders::LayerWeights> before =
-      std::exchange(network.in_place, inPlace(lowering, operands, network.plan));
+      std::exchange(network.in_place, inPlace(lowering, operands.layers, network.plan, false));
   Bringer bringer(lowering, operands, network);
   for (std::size_t l = 0; l < before.size(); ++l) {
     const auto isRead = [](const Tensor& there, const Tensor& now) { return !there.valid() || now.valid(); };

@@ -69,8 +69,9 @@ bool isZero(const Lowering& lowering, ValueId value);
 // Its placement on the tiles, as far as weights go.
 builders::NetworkPlan planOf(const Plan& plan, const NetworkOperands& operands, bool keeps_record,
                              const poplar::Target& target);
-// The gradient of a matrix of `rows` rows of a layer, about to be computed, if it comes to lie on that layer's tiles.
-Tensor gradientInPlace(Lowering& lowering, const builders::LayerPlan& layer, std::size_t rows, ValueId result);
+// The weights, or as results their gradients, about to be computed, that lie on the tiles of their layers.
+std::vector<builders::LayerWeights> inPlace(Lowering& lowering, const std::vector<LayerArrays>& layers,
+                                            const builders::NetworkPlan& plan, bool are_results);
 // The columns of the last block of a matrix, [rows, columns]: where it is in place, and the network's own. None where
 // it has none to spare.
 struct LastBlock {

@@ -13,7 +13,8 @@ NetworkCheck::NetworkCheck(const OperationCheck& op, const NetworkOperands& oper
     const Shape weights = check_.sizes(op.type(*layer.weights()), 2);
     if (widths_.empty()) widths_ = {weights[0]};
     widths_.push_back(weights[1]);
-    op.need(weights[1] > 0, "have neurons in each layer");
+    op.need(weights[1] > 0 && std::max(weights[0], weights[1]) < kMaxShortNeurons,
+            "have 1 to 65534 neurons in each layer");
   }
   op.need(operands_.ids || widths_[0] == inputs_[2], "have weights for its inputs");
 }

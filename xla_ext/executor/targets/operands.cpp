@@ -4,23 +4,6 @@
 
 namespace snnjax::executor::targets {
 
-std::optional<Blocks> blocksOf(const builders::TileRange& tiles, std::size_t rows, std::size_t neurons) {
-  if (std::size_t{tiles.count} * tiles.columns != neurons) return std::nullopt;
-  Blocks blocks;
-  blocks.rows = blocks.row_block = rows;
-  blocks.columns = neurons;
-  blocks.column_block = blocks.spare = tiles.columns;
-  blocks.first_tile = tiles.first;
-  return blocks;
-}
-
-Tensor weightsInPlace(Lowering& lowering, const builders::TileRange& tiles, std::size_t rows, std::size_t neurons,
-                      ValueId value) {
-  const std::optional<Blocks> blocks = blocksOf(tiles, rows, neurons);
-  const Tensor memory = blocks ? lowering.memoryIn(*blocks, value) : Tensor();
-  return memory.valid() ? memory.reshape({tiles.count, (rows + 1) * tiles.columns}) : memory;
-}
-
 bool isMadeIn(Lowering& lowering, const Blocks& blocks, ValueId result) {
   if (lowering.type(result).dtype != Dtype::kFloat32) return false;
   if (!(lowering.layouts().ofValue(result).blocks() == blocks)) return false;

@@ -11,12 +11,6 @@ namespace snnjax::executor::targets {
 
 using poplar::Tensor;
 
-// The layout of weights [rows, neurons] for ops on lists: row-major in blocks of columns, with a spare row of zeros
-// after each block. Empty if the last block has spare columns, which no array layout allows.
-std::optional<Blocks> blocksOf(const builders::TileRange& tiles, std::size_t rows, std::size_t neurons);
-// Such weights as the builders take them, [tiles, (rows + 1) * columns], of a value in that layout; else not valid.
-Tensor weightsInPlace(Lowering& lowering, const builders::TileRange& tiles, std::size_t rows, std::size_t neurons,
-                      ValueId value);
 // Whether a float32 gradient, a result about to be computed, comes to lie in a layout; then its memory is made.
 bool isMadeIn(Lowering& lowering, const Blocks& blocks, ValueId result);
 

@@ -49,10 +49,10 @@ void selectSpikesBackward(Lowering& lowering, const Instruction& instruction) {
   options.slope = numbers.slope;
   if (isAnyEmpty({options.rows, options.neurons, options.capacity})) return yieldZeros(lowering, instruction);
   const auto tensors = builders::addSelectSpikesTensors(lowering.graph(), options);
-  const std::size_t first = kListHeader;
   bring(lowering, operand(lowering, call.from.v), tensors.v);
   bring(lowering, operand(lowering, call.from.threshold.array), tensors.threshold);
-  bring(lowering, operand(lowering, call.from.ids), tensors.records.slice(first, first + options.capacity, 1));
+  bring(lowering, operand(lowering, call.from.ids),
+        tensors.records.slice(kListHeader, kListHeader + options.capacity, 1));
   bring(lowering, operand(lowering, call.from.g), tensors.values);
   auto gradients = builders::addSelectSpikesBackward(lowering.graph(), options, tensors, lowering.program());
   yield(lowering, call.to.g_v, gradients.v);

@@ -31,19 +31,40 @@ bool isEmpty(const builders::SpikeMatmulOptions& options) {
   return isAnyEmpty({options.rows, options.capacity, options.outputs});
 }
 
+// The layout of the weights, or of their gradient: row-major in blocks of columns, with a spare row of zeros after each
+// block. Empty if the last block has spare columns, which no array layout allows.
+std::optional<Blocks> blocksOf(const builders::SpikeMatmulOptions& options, const builders::TileRange& tiles) {
+  if (tiles.count * tiles.columns != options.outputs) return std::nullopt;
+  Blocks blocks;
+  blocks.rows = blocks.row_block = options.num_inputs;
+  blocks.columns = options.outputs;
+  blocks.column_block = blocks.spare = tiles.columns;
+  blocks.first_tile = tiles.first;
+  return blocks;
+}
+
+// A value, or a result about to be computed, that is in that layout, as the builders take it; else not valid.
+Tensor inPlace(Lowering& lowering, const builders::SpikeMatmulOptions& options, const builders::TileRange& tiles,
+               ValueId value, bool is_result) {
+  const std::optional<Blocks> blocks = blocksOf(options, tiles);
+  if (!blocks || (is_result && !isMadeIn(lowering, *blocks, value))) return {};
+  const Tensor memory = lowering.memoryIn(*blocks, value);
+  return memory.valid() ? memory.reshape({tiles.count, memory.numElements() / tiles.count}) : memory;
+}
+
 // The variables of a product with weights, used in place if on their tiles, else copied there.
 builders::SpikeMatmulTensors addTensors(Lowering& lowering, const builders::SpikeMatmulOptions& options,
                                         const auto& call) {
   const builders::TileRange tiles = builders::tilesOf(options, lowering.graph().getTarget().getNumTiles());
-  const std::size_t rows = options.num_inputs, columns = options.outputs;
-  const Tensor in_place = weightsInPlace(lowering, tiles, rows, columns, weightsOf(call));
+  const std::size_t rows = options.num_inputs;
+  const Tensor in_place = inPlace(lowering, options, tiles, weightsOf(call), false);
   const auto tensors =
       builders::addSpikeMatmulTensors(lowering.graph(), options, builders::floatType(options.half_weights), in_place);
   if (in_place.valid()) {
     const Tensor zero = in_place.slice(rows * tiles.columns, (rows + 1) * tiles.columns, 1);
     lowering.program().add(builders::zeros(lowering.graph(), {zero}, lowering.debug("zero").getPathName()));
   } else {
-    bringRows(lowering, operand(lowering, weightsOf(call)), tensors.weights, tiles, rows, columns);
+    bringRows(lowering, operand(lowering, weightsOf(call)), tensors.weights, tiles, rows, options.outputs);
   }
   bring(lowering, operand(lowering, call.from.ids), tensors.ids);
   return tensors;
@@ -79,17 +100,14 @@ void spikeMatmulWeightsBackward(Lowering& lowering, const Instruction& instructi
   const auto options = optionsOf(lowering.plan(), call);
   if (isEmpty(options)) return yieldZeros(lowering, instruction);
   const builders::TileRange tiles = builders::tilesOf(options, lowering.graph().getTarget().getNumTiles());
-  const std::size_t rows = options.num_inputs, columns = options.outputs;
-  const std::optional<Blocks> blocks = blocksOf(tiles, rows, columns);
-  const bool is_in_place = blocks && isMadeIn(lowering, *blocks, weightsOf(call));
-  const Tensor in_place = is_in_place ? weightsInPlace(lowering, tiles, rows, columns, weightsOf(call)) : Tensor();
+  const Tensor in_place = inPlace(lowering, options, tiles, weightsOf(call), true);
   const auto tensors = builders::addSpikeMatmulTensors(lowering.graph(), options, poplar::FLOAT, in_place);
   bring(lowering, operand(lowering, call.from.ids), tensors.ids);
   bring(lowering, operand(lowering, call.from.values), tensors.values);
   bringCotangent(lowering, options, tensors, call.from.g);
   lowering.program().add(builders::addSpikeMatmulWeightsGradient(lowering.graph(), options, tensors));
   if (in_place.valid()) return;
-  yield(lowering, call.to.g_weights, asRows(tensors.weights, tiles, rows, columns));
+  yield(lowering, call.to.g_weights, asRows(tensors.weights, tiles, options.num_inputs, options.outputs));
 }
 
 template <typename Target>
@@ -98,7 +116,7 @@ std::vector<Proposal> proposeWeights(const Plan& plan, const Instruction& instru
   const auto options = optionsOf(plan, call);
   if (isEmpty(options)) return {};
   const builders::TileRange tiles = builders::tilesOf(options, target.getNumTiles());
-  const std::optional<Blocks> blocks = blocksOf(tiles, options.num_inputs, options.outputs);
+  const std::optional<Blocks> blocks = blocksOf(options, tiles);
   return blocks ? std::vector<Proposal>{{weightsOf(call), *blocks}} : std::vector<Proposal>{};
 }
 

@@ -34,12 +34,6 @@ Dtypes dtypesOf(schema::Numbers numbers) {
   }
 }
 
-Shape ofOneGroup(const Shape& sizes) {
-  Shape shape = {1};
-  shape.insert(shape.end(), sizes.begin(), sizes.end());
-  return shape;
-}
-
 }  // namespace
 
 TargetCheck::TargetCheck(const OperationCheck& op) : op_(op) {
@@ -57,7 +51,8 @@ Shape TargetCheck::sizes(const ArrayType& type, std::size_t rank) const {
 }
 
 void TargetCheck::need(const ArrayType& type, schema::Numbers numbers, const Shape& sizes) const {
-  const Shape shape = ofOneGroup(sizes);
+  Shape shape = {1};
+  shape.insert(shape.end(), sizes.begin(), sizes.end());
   const std::string text = ArrayType{type.dtype, shape}.toString();
   const Dtypes dtypes = dtypesOf(numbers);
   op_.need(dtypes.all.empty() || std::ranges::find(dtypes.all, type.dtype) != dtypes.all.end(),

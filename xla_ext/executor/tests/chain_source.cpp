@@ -51,7 +51,7 @@ std::vector<T> as(const Row& row) {
 }
 template <class T>
 Row of(Alone& vertex, const std::string& field) {
-  const std::vector<T> all = vertex.untraced<T>(field);
+  const std::vector<T> all = vertex.get<T>(field);
   return Row(all.begin(), all.end());
 }
 Row got(Alone& vertex, const std::string& field, unsigned width) {

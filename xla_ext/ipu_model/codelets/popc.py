@@ -1,4 +1,4 @@
-"""Compiles codelets for the IPU Model: ``popc.py -o out.gp [--vector-form] [-I folder] [-D name=value] a.cpp b.cpp``.
+"""Compiles codelets for the IPU Model: ``popc.py -o out.gp [-I folder] [-D name=value] a.cpp b.cpp``.
 
 The model's counterpart of the vendor's tool of this name. A .gp is a shared library here: each source is included by a
 glue file, written from what find_vertices.py finds, which describes its vertex classes (vertex_type.hpp). Beside
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 HERE = Path(__file__).resolve().parent
 # As codelets see the model: its headers are those of a system, without warnings.
 INCLUDES = ["-isystem", str(HERE.parent / "include"), "-isystem", str(HERE.parent)]
-# No contraction to fused operations: the same bits on every machine, and in the scalar and the vector form.
+# No contraction to fused operations: the same bits on every machine.
 FLAGS = [
     *("-std=c++20", "-O2", "-fPIC", "-fvisibility=hidden", "-D__POPC__"),
     *("-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fno-strict-aliasing"),
@@ -230,12 +230,9 @@ extern "C" __attribute__((visibility("default"))) void {ENTRY}(std::vector<ipu_m
 """
 
 
-def build_source(sources: Sequence[Path], number: int, compilers: Sequence[Compiler], folder: Path) -> Path:
-    """Compiles one of the sources with its glue, the first with the library's entry; returns the object file.
-
-    `compilers` are that of the form asked for, and that of the scalar form, which stands in where there is no other.
-    """
-    from find_vertices import find_vertices, own_lines
+def build_source(sources: Sequence[Path], number: int, compiler: Compiler, folder: Path) -> Path:
+    """Compiles one of the sources with its glue, the first with the library's entry; returns the object file."""
+    from find_vertices import find_vertices
 
     source = sources[number]
     if source.suffix.lower() == ".s":
@@ -243,27 +240,22 @@ def build_source(sources: Sequence[Path], number: int, compilers: Sequence[Compi
             f"popc: `{source.name}` must be C++, got assembly of the IPU. "
             "Leave it out, and give a form in C++ of the codelets that call it."
         )
-    texts = [compiler.preprocess(source) for compiler in compilers]
-    # The same object file for both, from the cache, instead of a second one.
-    chosen = -1 if own_lines(texts[0])[0] == own_lines(texts[-1])[0] else 0
     glue, entry = folder / f"glue_{number}.cpp", entry_text(len(sources)) if number == 0 else ""
-    found = find_vertices(texts[chosen])
+    found = find_vertices(compiler.preprocess(source))
     write_glue(source, found.instances(), function_name(number), glue, entry)
-    return compilers[chosen].compile(glue, source, found)
+    return compiler.compile(glue, source, found)
 
 
 def build(options: argparse.Namespace, flags: Sequence[str], folder: Path) -> None:
     """Compiles the sources in `folder`, several at a time, and links them to the library."""
-    compilers = [Compiler(flags, options.cache)]
-    if options.vector_form:  # on a host for comparison only: compiled quickly rather than to run quickly
-        compilers.insert(0, Compiler(["-DSNNJAX_VECTOR_FORM", "-O0", *flags], options.cache))
+    compiler = Compiler(flags, options.cache)
     sources = options.sources
     with ThreadPoolExecutor(options.processes) as pool:
         jobs = [
-            pool.submit(build_source, sources, number, compilers, folder) for number in range(len(sources))
+            pool.submit(build_source, sources, number, compiler, folder) for number in range(len(sources))
         ]
         built = [job.result() for job in jobs]
-    compilers[-1].link(built, options.out, folder)
+    compiler.link(built, options.out, folder)
 
 
 def parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
@@ -271,7 +263,6 @@ def parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
     parser = argparse.ArgumentParser(prog="popc.py", description="Compiles codelets for the IPU Model.")
     parser.add_argument("sources", nargs="+", type=Path, metavar="source")
     parser.add_argument("-o", dest="out", required=True, type=Path, help="the library to write, out.gp")
-    parser.add_argument("--vector-form", action="store_true", help="the form of codelets that an IPU runs")
     parser.add_argument("--cache", type=Path, help="a folder that keeps compiled files for the next call")
     parser.add_argument(
         "-j", dest="processes", type=int, default=1, help="how many files to compile at a time"

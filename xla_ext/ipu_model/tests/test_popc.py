@@ -1,4 +1,4 @@
-"""The command line of popc.py: forms, flags, cache and exit status."""
+"""The command line of popc.py: flags, cache and exit status."""
 
 import os
 import subprocess
@@ -13,17 +13,6 @@ POPC = Path(__file__).parents[1] / "codelets" / "popc.py"
 SCALAR = """
 #include <poplar/Vertex.hpp>
 struct Scalar : poplar::Vertex { poplar::Output<int> out; void compute() { *out = NUMBER; } };
-"""
-BOTH = """
-#include <poplar/Vertex.hpp>
-#if defined(SNNJAX_VECTOR_FORM)
-struct Vectors : poplar::Vertex {
-  poplar::Output<float> out;
-  void compute() { out = (float2{1, 2} * float2{3, 4})[1]; }
-};
-#else
-struct Scalars : poplar::Vertex { poplar::Output<float> out; void compute() { out = 2.0f * 4.0f; } };
-#endif
 """
 
 ALL_FIELDS = """
@@ -71,19 +60,6 @@ def popc(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def written(folder: Path) -> set[str]:
     """The object files in the cache."""
     return {path.name for path in (folder / "cache").glob("*.o")}
-
-
-def test_vector_form_compiles_only_what_has_one(tmp_path: Path):
-    (tmp_path / "scalar.cpp").write_text(SCALAR)
-    (tmp_path / "both.cpp").write_text(BOTH)
-    sources = ["scalar.cpp", "both.cpp", "-D", "NUMBER=3"]
-    first = popc(tmp_path, "-o", "scalar.gp", *sources)
-    assert (first.returncode, first.stderr) == (0, "")
-    objects = written(tmp_path)
-    assert popc(tmp_path, "-o", "vector.gp", "--vector-form", *sources).returncode == 0
-    assert len(written(tmp_path) - objects) == 1
-    assert b"Scalars" in (tmp_path / "scalar.gp").read_bytes()
-    assert b"Vectors" in (tmp_path / "vector.gp").read_bytes()
 
 
 def test_cache_serves_the_same_text_and_flags(tmp_path: Path):

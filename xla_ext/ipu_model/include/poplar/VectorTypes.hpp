@@ -1,10 +1,8 @@
 // Short vectors, as codelets know them: on the IPU types of its compiler, here the vector extension of the host's, with
 // the same operators, element access by [] and layout in memory. Names without a namespace, as on the IPU.
 //
-// A codelet has two forms: scalar C++, and beside it, under `#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)`, one
-// over these types that lets the vendor's compiler emit 64-bit loads and two or four operations at once. popc.py
-// compiles the second with --vector-form, and the tests require bit-identical results: so neither may contract to fused
-// operations (popc.py forbids it) or add in another order.
+// They let the vendor's compiler emit 64-bit loads and two or four operations at once. <poplar/Vertex.hpp> does not
+// include them: public codelets define types of these names themselves where they are not on an IPU.
 #pragma once
 
 #include <poplar/HalfFloat.hpp>

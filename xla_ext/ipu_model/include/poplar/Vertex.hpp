@@ -8,10 +8,6 @@
 #include <poplar/FieldTypes.hpp>
 #include <poplar/HalfFloat.hpp>
 #include <poplar/InOutTypes.hpp>
-#if defined(SNNJAX_VECTOR_FORM)
-// Only then: public codelets define types of these names themselves where they are not on an IPU.
-#include <poplar/VectorTypes.hpp>
-#endif
 
 #if !defined(__clang__) && !defined(__builtin_assume)
 #define __builtin_assume(condition) static_cast<void>(0)  // a hint of the vendor's compiler

@@ -31,7 +31,6 @@ static_assert(sumListedRows(14, 2, 4, false) == 7 + 7 * 7 && sumListedRows(15, 2
 static_assert(sumListedRows(15, 2, 4, false, true) == 7 + 7 * 5 + 3);  // rows that a codelet made: no min
 static_assert(sumListedRows(10, 22, 4, false) == (7 + 5 * 19) + (7 + 5 * 17));
 static_assert(sumListedRows(10, 22, 4, true) == 2 * (5 + 10 * 11) + (5 + 10 * 10));  // with values four pairs at once
-static_assert(sumListedRows(10, 3, 4, false) == 3 * (7 + 5 * 9));                    // odd: number by number
 static_assert(dotListedRows(14, 2, 4) == 6 + 1 + 7 * 11);  // of two: ldz16, min, ld64, store each, branch; two wait
 static_assert(dotListedRows(15, 6, 4) == 6 + 3 + 7 * (2 * 7 + 1 + 2) + (2 + 1 + 5 + 4));
 // Two rows of eight pairs: two products and two sums for each pair but the first, in blocks of six and one.
@@ -66,9 +65,7 @@ static_assert(searchLists({40, 3, 2, 0, 0, true}) - searchLists({40, 3, 0, 0, 0,
 static_assert(sumRows(733, 2, true) == 12 + 733 + 91 && sumRows(16, 10, true) == (18 + 16 * 4 + 8) + (12 + 16 + 2));
 
 // One op's rows, and copies. Two entries of value 0: skipped, once for a block of columns.
-static_assert(matmulRow(14, 2, 2, 4, 2) == 10 + (5 + 14 * 7) + 2 * 5 + 2);
-static_assert(matmulStore(4) == 2 && matmulStore(2) == 5);
-static_assert(scatterGroup(14, 3) == 2 * 32 + 4 + 3 * 16);
+static_assert(matmulRow(14, 2, 2, 4) == 10 + (5 + 14 * 7) + 2 * 5 + 2);
 static_assert(filled(6, 4, 6) == 3 * 2 && filled(5, 4, 5) == 5 * 2 && moved(6, 4, 6) == 3 * 3 &&
               moved(6, 2, 6) == 3 * 3);
 
@@ -82,7 +79,7 @@ void checkMonotone(const char* name, F&& cost) {
 
 void testMonotone() {
   for (unsigned width : {2U, 4U}) {
-    for (unsigned columns : {1U, 2U, 3U, 4U, 8U, 22U}) {
+    for (unsigned columns : {2U, 4U, 8U, 22U}) {
       checkMonotone("sums in spikes", [=](unsigned n) { return sumListedRows(n, columns, width, false); });
       checkMonotone("valued sums in spikes", [=](unsigned n) { return sumListedRows(n, columns, width, true); });
       checkMonotone("dots in ids", [=](unsigned n) { return dotListedRows(n, columns, width); });
@@ -103,13 +100,12 @@ void testMonotone() {
 }
 
 void testSamplesMonotone() {
-  for (unsigned neurons : {1U, 2U, 8U, 22U}) {
+  for (unsigned neurons : {2U, 8U, 22U}) {
     checkMonotone("spikes of a row", [=](unsigned n) { return currentRow(n, 0, neurons, 4, false); });
     checkMonotone("inputs that are not 0", [=](unsigned n) { return currentRow(n, 200 - n, neurons, 4, true); });
     checkMonotone("listed inputs", [=](unsigned n) { return listedRow(200 * neurons, n, 2); });
-    checkMonotone("used entries", [=](unsigned n) { return matmulRow(n, 200 - n, neurons, 4, 2); });
+    checkMonotone("used entries", [=](unsigned n) { return matmulRow(n, 200 - n, neurons, 4); });
   }
-  checkMonotone("scattered", [](unsigned n) { return scatterGroup(200, n); });
   checkMonotone("filled", [](unsigned n) { return filled(n, 2, 2); });
   checkMonotone("copied", [](unsigned n) { return moved(n, 2, 2); });
   for (unsigned char kind = kSuperspike; kind <= snnjax::StraightThrough; ++kind) {
@@ -161,7 +157,7 @@ void testPair(const ipu_model::CodeletLibrary& library) {
 int main(int argc, char** argv) {
   testMonotone();
   testSamplesMonotone();
-  return kernels::runForms(argc, argv, [](const ipu_model::CodeletLibrary& library) {
+  return kernels::runTest(argc, argv, [](const ipu_model::CodeletLibrary& library) {
     testVertex(library);
     testPair(library);
   });

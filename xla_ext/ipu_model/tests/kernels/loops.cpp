@@ -5,7 +5,6 @@
 #include "check.hpp"
 #include "kernels/counting.hpp"
 
-#define SNNJAX_VECTOR_FORM
 #define float2 counting::Float2
 #include "poplar_kernels/lists/cycles.hpp"
 #include "poplar_kernels/lists/selection.hpp"

@@ -281,7 +281,7 @@ int main(int argc, char** argv) {
   for (unsigned kind = 0; kind < 5; ++kind) {
     for (unsigned count : {2U, 3U, 7U, 50U, 700U}) testCut(kind, count);
   }
-  return kernels::runForms(argc, argv, [](const ipu_model::CodeletLibrary& library) {
+  return kernels::runTest(argc, argv, [](const ipu_model::CodeletLibrary& library) {
     for (unsigned near : {0U, 25U, 40U, 50U}) {
       testManyCandidates<unsigned short>(library, "unsigned short", near);
       testManyCandidates<int>(library, "int", near);

@@ -141,4 +141,4 @@ void test(const ipu_model::CodeletLibrary& library) {
 
 }  // namespace
 
-int main(int argc, char** argv) { return kernels::runForms(argc, argv, test); }
+int main(int argc, char** argv) { return kernels::runTest(argc, argv, test); }

@@ -57,4 +57,4 @@ void test(const CodeletLibrary& library) {
 
 }  // namespace
 
-int main(int argc, char** argv) { return kernels::runForms(argc, argv, test); }
+int main(int argc, char** argv) { return kernels::runTest(argc, argv, test); }

@@ -181,7 +181,7 @@ void testLeakyConstants(const ipu_model::CodeletLibrary& library, unsigned n) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return kernels::runForms(argc, argv, [](const ipu_model::CodeletLibrary& library) {
+  return kernels::runTest(argc, argv, [](const ipu_model::CodeletLibrary& library) {
     for (int surrogate = 0; surrogate < 7; ++surrogate) {
       testBackward(library, 2, {surrogate % 3, surrogate, surrogate % 2 == 0});
       testBackward(library, 3, {(surrogate + 1) % 3, surrogate, surrogate % 2 == 1});

@@ -79,7 +79,7 @@ void testLastGradient(const ipu_model::CodeletLibrary& library, unsigned n) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return kernels::runForms(argc, argv, [](const ipu_model::CodeletLibrary& library) {
+  return kernels::runTest(argc, argv, [](const ipu_model::CodeletLibrary& library) {
     testLastSpikes(library);
     testLastSpikesGradient(library);
     for (unsigned n : {1U, 4U, 5U}) testLastGradient(library, n);

@@ -326,7 +326,7 @@ void testLists(const ipu_model::CodeletLibrary& library, unsigned columns, unsig
 }  // namespace
 
 int main(int argc, char** argv) {
-  return runForms(argc, argv, [](const ipu_model::CodeletLibrary& library) {
+  return runTest(argc, argv, [](const ipu_model::CodeletLibrary& library) {
     for (const Kind& kind :
          {Kind{4, false, false, 0, 0, true}, Kind{2, false, false, 2, 5, true}, Kind{4, false, false, 1, 1, false},
           Kind{6, false, false, 1, 2, true}, Kind{4, true, true, 0, 0, false}, Kind{12, true, true, 0, 6, true}}) {

@@ -115,7 +115,7 @@ void testDisorder(const ipu_model::CodeletLibrary& library) {
     Alone vertex(library, "snnjax::RowsGradient<false>");
     problem.set(vertex.state("num_inputs", kInputs), false);
     vertex.edge("g_current", problem.g).edge("g_weights", std::vector<float>((kInputs + 1) * n)).run();
-    vertex.untraced<float>("g_weights");
+    vertex.get<float>("g_weights");
   }
 }
 
@@ -136,7 +136,7 @@ void testCost(const ipu_model::CodeletLibrary& library) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return runForms(argc, argv, [](const ipu_model::CodeletLibrary& library) {
+  return runTest(argc, argv, [](const ipu_model::CodeletLibrary& library) {
     for (unsigned n : {2U, 4U, 6U, 10U, 12U, 16U}) {
       for (bool valued : {false, true}) {
         testCurrent<float>(library, "float", n, valued);

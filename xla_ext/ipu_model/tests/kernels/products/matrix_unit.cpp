@@ -122,7 +122,7 @@ void testSums(const CodeletLibrary& library) {
 
 int main(int argc, char** argv) {
   testPublishedLine();
-  return runForms(argc, argv, [](const CodeletLibrary& library) {
+  return runTest(argc, argv, [](const CodeletLibrary& library) {
     testProducts(library);
     testNotANumber(library);
     testSums(library);

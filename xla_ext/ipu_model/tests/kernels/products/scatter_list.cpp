@@ -105,7 +105,7 @@ void testListInputs(const ipu_model::CodeletLibrary& library, unsigned inputs) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return kernels::runForms(argc, argv, [](const ipu_model::CodeletLibrary& library) {
+  return kernels::runTest(argc, argv, [](const ipu_model::CodeletLibrary& library) {
     testScatter(library, 1, 40);
     testScatter(library, 1, 5);
     testScatter(library, 3, 2);

@@ -98,8 +98,8 @@ void testWeightsGradient(const ipu_model::CodeletLibrary& library, const std::st
 }  // namespace
 
 int main(int argc, char** argv) {
-  return kernels::runForms(argc, argv, [](const ipu_model::CodeletLibrary& library) {
-    for (unsigned n : {1U, 2U, 3U, 4U, 6U, 8U, 22U}) {
+  return kernels::runTest(argc, argv, [](const ipu_model::CodeletLibrary& library) {
+    for (unsigned n : {2U, 4U, 6U, 8U, 22U}) {
       testForward<float, int>(library, "float,int", n);
       testForward<half, unsigned short>(library, "half,unsigned short", n);
       testValuesGradient<float, unsigned short>(library, "float,unsigned short", 8, n);

@@ -138,7 +138,7 @@ void testEdges(const CodeletLibrary& library) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return runForms(argc, argv, [](const CodeletLibrary& library) {
+  return runTest(argc, argv, [](const CodeletLibrary& library) {
     test(library);
     testLogic(library);
     testBits(library);

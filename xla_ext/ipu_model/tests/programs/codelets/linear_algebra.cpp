@@ -1,5 +1,5 @@
 // Dense linear algebra in vectors of two, in the manner of libraries that bring their own vector types for the host:
-// the names of the IPU's types are free where the model compiles the scalar form.
+// the names of the IPU's types are free where <poplar/VectorTypes.hpp> is not included.
 #include <cmath>
 #include <cstdint>
 #include <limits>
