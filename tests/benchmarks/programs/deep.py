@@ -5,6 +5,7 @@ of a VGG; only the neurons are scanned. SpikingJelly runs models of the same lay
 """
 
 import functools
+import math
 from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
@@ -12,12 +13,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+import snnjax
 from snnjax import models
 from snnjax._types import Params, Stats
 from tests.benchmarks import peers, workloads
 from tests.benchmarks.programs import fresh
 from tests.benchmarks.programs.convolutions import convolve
-from tests.benchmarks.programs.networks import INFERENCE, jit
+from tests.benchmarks.programs.networks import INFERENCE
 from tests.benchmarks.programs.neurons import loss_of, scan_zeroed
 from tests.benchmarks.timing import Program, Timer, timer
 
@@ -26,6 +28,8 @@ PLAIN, FULL, CAPPED = "plain JAX, lax.conv", "snnjax", "snnjax, lists of 10 %"
 STAGES = ((64, 64), (128, 128), (256, 256))
 QUARTER = ((32, 32), (64, 64), (128, 128))
 OUTPUTS, EPSILON = 10, 1e-5
+# Bytes of an array with which the options gain nothing and take memory (docs/how_to/larger_programs.md).
+LARGE = 2**25
 
 
 class Deep(NamedTuple):
@@ -114,13 +118,20 @@ def outputs_of(of: Deep, alternative: str, train: bool) -> Callable[[Any, Any], 
     return lambda params, inputs: net.apply(params, None, inputs, stats=stats, train=train)[0].output
 
 
+def jit(of: Deep, function: Callable[..., Any]):
+    """With the options that a user should give, ours and plain JAX alike."""
+    widest = max(math.prod(shape) for shape in made(of).shapes.values())
+    is_large = np.dtype(np.float32).itemsize * of.steps * of.batch * widest >= LARGE
+    return jax.jit(function, compiler_options={} if is_large else snnjax.compiler_options())
+
+
 def program(of: Deep, alternative: str, task: str) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     """The compiled task, and its arguments."""
     params, _, inputs, labels = data(of)
     forward = outputs_of(of, alternative, task == GRADIENT)
     if task == GRADIENT:
-        return jit(jax.value_and_grad(loss_of(forward))), (params, inputs, labels)
-    return jit(lambda params, inputs: jnp.mean(forward(params, inputs), axis=0)), (params, inputs)
+        return jit(of, jax.value_and_grad(loss_of(forward))), (params, inputs, labels)
+    return jit(of, lambda params, inputs: jnp.mean(forward(params, inputs), axis=0)), (params, inputs)
 
 
 def timed(of: Deep, alternative: str, task: str) -> Timer:

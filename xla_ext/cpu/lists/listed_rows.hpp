@@ -1,8 +1,10 @@
 // Spike lists as the rows of a sparse matrix, for products that choose their algorithm by the number of entries.
 #pragma once
 
+#include <functional>
 #include <vector>
 
+#include "blocks.hpp"
 #include "cpu/kernels.hpp"
 #include "cpu/memory.hpp"
 #include "cpu/numbers.hpp"
@@ -26,33 +28,35 @@ class ListedRows {
   Index rows() const { return rows_; }
   Index width() const { return width_; }
   Index entries() const { return entries_; }
-  Index start(Index row) const { return starts_[static_cast<std::size_t>(row)]; }  // behind the entries before it
-  Index count(Index row) const { return counts_[static_cast<std::size_t>(row)]; }
-  const std::uint32_t* ids(Index row) const { return ids_.data() + start(row); }
-  const std::uint32_t* slots(Index row) const { return slots_.data() + start(row); }
-  bool hasValues() const { return values_ && !all_ones_; }  // otherwise all are 1
-  SpikeRow row(Index row) const {
-    const float* values = hasValues() ? values_.data() + start(row) : nullptr;
-    return {ids(row), values, counts_[static_cast<std::size_t>(row)], false};
-  }
+  Index start(Index row) const { return starts_[static_cast<std::size_t>(row)]; }  // the entries of the rows before it
+  Index count(Index row) const { return lists_[static_cast<std::size_t>(row)].count; }
+  const std::uint32_t* ids(Index row) const { return lists_[static_cast<std::size_t>(row)].ids; }
+  const std::uint32_t* slots(Index row) const { return slots_[static_cast<std::size_t>(row)]; }
+  bool hasValues() const { return has_values_; }  // otherwise all are 1
+  SpikeRow row(Index row) const { return lists_[static_cast<std::size_t>(row)]; }
   // Adds `count` rows to `dense`, which holds zeros, `width()` apart.
   void expand(Index first, Index count, float* dense) const;
 
  private:
-  ListedRows(Index rows, Index width, Index entries) : rows_(rows), width_(width), entries_(entries) {}
+  // The lists that one thread has made.
+  struct Kept {
+    Blocks<std::uint32_t> ids, slots;
+    Blocks<float> values;
+  };
 
-  // Calls list(row, place) -> count for each row, whose entries begin at `place` and are `longest` at most.
-  template <typename List>
-  void listAll(Index longest, const Threads& threads, List list);
-  // The room that such lists take, with what is written past their ends.
-  static Index roomFor(Index rows, Index longest);
+  ListedRows(Index rows, Index width, Index threads);
+
+  // Calls list(row, worker) for each row, which has `longest` entries at most, and counts the entries.
+  void listAll(Index longest, const Threads& threads, const std::function<void(Index row, std::size_t worker)>& list);
+  void countEntries();
 
   Index rows_, width_, entries_ = 0;
-  bool all_ones_ = true;
+  bool has_values_ = false;
+  std::vector<SpikeRow> lists_;
+  std::vector<const std::uint32_t*> slots_;
   std::vector<Index> starts_;
-  std::vector<std::uint32_t> counts_;
-  Borrowed<std::uint32_t> ids_, slots_;  // slots or values, the other is empty
-  Borrowed<float> values_;
+  std::vector<Kept> kept_;
+  Borrowed<float> ones_;  // of rows without values of their own, where others have some
 };
 
 }  // namespace snnjax

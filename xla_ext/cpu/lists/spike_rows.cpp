@@ -7,7 +7,6 @@ namespace snnjax {
 namespace {
 
 constexpr Index kRowsPerTask = 64;
-constexpr Index kUsualBlock = 1 << 13;  // entries
 
 }  // namespace
 
@@ -90,16 +89,6 @@ SpikeRows::SpikeRows(Index count, Index width)
       longest_listed_(std::max<Index>(8, static_cast<Index>(kDenseShare * static_cast<double>(width)))),
       rows_(count) {}
 
-template <typename T>
-T* SpikeLists::Blocks<T>::room(Index count) {
-  if (count > left) {
-    left = std::min<Index>(kRowsPerTask * count, std::max(count, kUsualBlock));
-    all.emplace_back(left);
-    next = all.back().data();
-  }
-  return next;
-}
-
 SpikeLists::SpikeLists(const RowSource& source, Index rows, Index width, Index batch, const std::int32_t* ends,
                        const Threads& threads)
     : SpikeLists(source, rows, width, batch, ends, (rows + kRowsPerTask - 1) / kRowsPerTask) {
@@ -134,10 +123,7 @@ void SpikeLists::list(Index part, Index row) {
   own.ids.use(count);
   rows_[row] = {ids, nullptr, count, false};
   if (all_ones) return;
-  float* values = own.values.room(count);
-  std::copy_n(own.scratch.data(), count, values);
-  own.values.use(count);
-  rows_[row].values = values;
+  rows_[row].values = own.values.keep(own.scratch.data(), count);
 }
 
 const std::uint64_t* SpikeLists::bitsOf(Part& part, const std::uint32_t* ids, std::uint32_t count) const {

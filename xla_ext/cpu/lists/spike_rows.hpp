@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "blocks.hpp"
 #include "cpu/kernels.hpp"
 #include "cpu/memory.hpp"
 #include "cpu/numbers.hpp"
@@ -171,16 +172,6 @@ class SpikeLists : public SpikeRows {
   Rows<const float> dense(Index first, Index count, std::vector<float>& scratch) const override;
 
  private:
-  // Blocks that are filled with successive lists.
-  template <typename T>
-  struct Blocks {
-    std::vector<Borrowed<T>> all;
-    T* next = nullptr;
-    Index left = 0;
-
-    T* room(Index count);  // for this many more
-    void use(Index count) { next += count, left -= count; }
-  };
   struct Part {
     Blocks<std::uint32_t> ids;
     Blocks<float> values;  // where some value is not 1
