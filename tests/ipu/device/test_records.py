@@ -156,3 +156,21 @@ def test_loops_stack_records():
     for to in (cpu(), ipu()):
         gradient, _ = put(pull_back, to)(put(np.float32(1), to))
         np.testing.assert_allclose(gradient, expected, **CLOSE)
+
+
+@pytest.mark.parametrize("capacity", [None, 3])
+def test_gradient_by_values_of_events_that_are_all_1(capacity):
+    """A forward pass lists such spikes without values, and without the slots that their gradients go to."""
+    arrays = cases.lif_network(np.random.default_rng(4), recurrent=(0,))
+    rest = {name: array for name, array in arrays.items() if not name.startswith("g_")}
+
+    def loss(values, rest):
+        results = by_name.network_results({**rest, "values": values}, {"capacity": capacity})
+        return (results["output"] ** 2).sum()
+
+    def gradient(rest):
+        return jax.grad(loss)(jnp.ones(arrays["ids"].shape), rest)
+
+    expected = jax.jit(gradient)(put(rest, cpu()))
+    assert expected.any()
+    np.testing.assert_allclose(jax.jit(gradient)(put(rest)), expected, **CLOSE)

@@ -93,17 +93,35 @@ def check_network(seed: int, ipu: jax.Device) -> None:
     """Results and gradients on the IPU are those of the CPU's kernels."""
     rng = np.random.default_rng(seed)
     form = drawn_form(rng)
-    options = {"ipu_tiles": str(rng.choice(_TILES))}
+    tiles = int(rng.choice(_TILES))
     is_forced = rng.random() < _FORCED
-    given = arguments(form, rng)
+    check_form(form, arguments(form, rng), tiles, ipu, rng, is_forced=is_forced)
+
+
+def check_form(
+    form: Form,
+    given: tuple[Any, ...],
+    tiles: int,
+    ipu: jax.Device,
+    rng: np.random.Generator,
+    *,
+    is_forced: bool = True,
+) -> jax.stages.Compiled:
+    """The same of a form and its arguments; returns the program for the IPU.
+
+    The program is on codelets where these take the form and are forced, or faster by estimate.
+    """
     output, activity, _, _, last = jax.eval_shape(runner(form, None), *given)
     g = jax.tree.map(functools.partial(cotangent, rng=rng), (output, activity, last))
     function = functools.partial(results_and_gradients, form)
     estimate = {"return_value": True} if is_forced else {"side_effect": network_cost.pays}
+    there = jax.device_put((given, g), ipu)
     with mock.patch.object(network_cost, "pays", **estimate):
-        actual = jax.jit(function, compiler_options=options)(*jax.device_put((given, g), ipu))
+        program = jax.jit(function, compiler_options={"ipu_tiles": str(tiles)}).lower(*there).compile()
+    actual = program(*there)
     expected = jax.jit(function)(*jax.device_put((given, g), jax.devices("cpu")[0]))
     close, closer = _CLOSE[form.dtype], _CLOSER[form.dtype]
     assert_close(actual[0], expected[0], of_largest=0.0, rtol=closer, atol=closer)
     largest = max((float(jnp.max(jnp.abs(leaf), initial=0.0)) for leaf in expected[1]), default=0.0)
     assert_close(actual[1], expected[1], of_largest=close, rtol=close, atol=closer * largest)
+    return program

@@ -400,6 +400,7 @@ SumsPlan planSums(unsigned blocks, unsigned entries) {
   constexpr double kRead = 14, kSlots = 1.2, kSums = kStepExchange + kStepSet + 150;
   SumsPlan best = {.parts = blocks, .runs = 1, .of_run = ceilDivide(entries, 2) * 2};
   best.cycles = blocks * (double{1} * entries + kStepMessage + kRead);
+  if (entries == 0) return best;  // of lists without slots
   for (unsigned parts = 1; parts < blocks; ++parts) {
     const unsigned most = std::min(ceilDivide(entries, 2), std::max(1U, blocks / parts));
     const unsigned of_run = ceilDivide(ceilDivide(entries, most), 2) * 2, runs = ceilDivide(entries, of_run);

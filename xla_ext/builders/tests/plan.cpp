@@ -145,6 +145,7 @@ void testParts() {
   CHECK(!planParts({86, 12, 100, 100, 1}).are_blocks);
   CHECK(!planParts({22, 12, 0, 0, 1}).are_blocks);
   CHECK_EQUAL(planSums(22, 3).parts, 22u);
+  CHECK_EQUAL(planSums(22, 0).parts, 22u);
   CHECK(planSums(86, 100).parts < 86u);
 }
 

@@ -176,8 +176,10 @@ class BackwardPass {
   builders::NetworkCotangents to_;
 };
 
-// Whether a forward pass kept the second states that gradients of constants need, and the first spikes for theirs.
-bool keepsEnough(const NetworkOnTiles& network, const std::vector<LayerArrays>& results) {
+// Whether a forward pass kept the second states that gradients of constants need, the first spikes for theirs, and the
+// slots of events for that of their values: of constant ones it does not.
+bool keepsEnough(const NetworkOnTiles& network, const BackwardCall& call, const std::vector<LayerArrays>& results) {
+  if (call.to.operands.inputs.values && !network.event_slots.valid()) return false;
   for (std::size_t l = 0; l < results.size(); ++l) {
     const bool reads_second = learns(results[l]) && network.plan.layers[l].neuron.second_state;
     if (reads_second && !network.plan.keepsSecond(l)) return false;
@@ -190,6 +192,7 @@ NetworkOnTiles restored(Lowering& lowering, const NetworkOperands& operands, con
                         const std::vector<LayerArrays>& results) {
   builders::NetworkOptions options = optionsOf(lowering, operands, true);
   options.first_spikes = options.first_spikes || wantsFirstSpikes(results);
+  if (call.to.operands.inputs.values) options.inputs = builders::Inputs::Events;
   return bringNetwork(lowering, operands, options, &call);
 }
 
@@ -199,7 +202,7 @@ void lifNetworkBackward(Lowering& lowering, const Instruction& instruction) {
   const std::vector<LayerArrays> results = layersOf(call.to.operands, operands.hasReadout());
   const Value& v = call.from.record.layers.front().v;
   const auto* const found = dynamic_cast<const NetworkOnTiles*>(lowering.recordOf(v.value()));
-  const bool is_enough = found != nullptr && keepsEnough(*found, results);
+  const bool is_enough = found != nullptr && keepsEnough(*found, call, results);
   NetworkOnTiles network = is_enough ? *found : restored(lowering, operands, call, results);
   if (is_enough) readWeightsOf(lowering, operands, network);
   network.tensors.has_copies = is_enough;

@@ -88,7 +88,7 @@ struct NetworkOnTiles : Record {
   builders::NetworkPlan plan;
   builders::NetworkTensors tensors;
   std::vector<builders::LayerWeights> in_place;  // weights that are read in place
-  // Of events: the slots that the sorted ones came from, unsigned, a history at the homes.
+  // Of events with values: the slots that the sorted ones came from, unsigned, a history at the homes.
   Tensor event_slots;
 };
 
