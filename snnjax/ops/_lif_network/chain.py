@@ -331,7 +331,7 @@ def _results_again(
         # The rounded output is accurate enough as membranes: only the gradient of the decay uses them.
         states = upcast(results.output)
         given = (readout.decay, readout.gain), operands.first_readout, current, Known(valid, states), states
-        replay: Any = replayed(_leaky_step, loops.apart, *given)
+        replay: Any = replayed(_leaky_step, loops.apart, None, *given)
         output, last_readout = replay
     counts = ()
     if needs.counts:

@@ -451,7 +451,8 @@ def layer_again(
     step = functools.partial(_state_after, neurons.switches)
     if neurons.switches.recurrent_delay is None:
         states = LayerState(run.v, run.w, spikes)
-        replay: Any = replayed(step, neurons.scan, neurons.constants, first, current, known, states)
+        received = None if neurons.constants.recurrent is None else _received
+        replay: Any = replayed(step, neurons.scan, received, neurons.constants, first, current, known, states)
     else:
         first = jax.tree.map(upcast, with_rows(first, neurons.switches))
         replay = _again_step_by_step(neurons, current, known, first)
@@ -481,29 +482,48 @@ def _state_after(
     return layer_step(switches, constants, state, current, known)[0]
 
 
+def _received(constants: LayerConstants, before: LayerState, current: Array) -> Array:
+    """The currents of recurrent neurons with what their own spikes bring."""
+    return current + returned(constants, before.spikes, functools.partial(product, DENSE), again=True)
+
+
 # (constants, state, current of the step, what else it knows) -> the state after it; of one step, or of many at once
 Step = Callable[[Any, Any, Array, Any], Any]
+# (constants, states before some steps, their currents) -> the currents with those of recurrent weights
+Received = Callable[[Any, Any, Array], Array]
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1))
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1, 2))
 def replayed(
-    step: Step, scan: Scan, constants: Any, first: Any, current: Array, known: Any, states: Any
+    step: Step,
+    scan: Scan,
+    received: Received | None,
+    constants: Any,
+    first: Any,
+    current: Array,
+    known: Any,
+    states: Any,
 ) -> tuple[Any, Any]:
     """The states after each step of a `scan` of `step`, which are recorded in `states`, and the last one.
 
     The derivative is that of the scan at these states. Nothing runs again, so the last state is not computed either:
-    the first stands for it.
+    the first stands for it. Of steps with recurrent weights `received` says where these are.
     """
-    del step, scan, constants, current, known
+    del step, scan, received, constants, current, known
     return states, first
 
 
-def _replayed_forward(step: Step, scan: Scan, *given: Any) -> tuple[Any, Any]:
-    return replayed(step, scan, *given), given
+def _replayed_forward(step: Step, scan: Scan, received: Received | None, *given: Any) -> tuple[Any, Any]:
+    return replayed(step, scan, received, *given), given
 
 
-def _replayed_backward(step: Step, scan: Scan, given: tuple[Any, ...], g: tuple[Any, Any]) -> tuple[Any, ...]:
-    """The states' cotangents step by step; then those of constants and currents, of all steps at once."""
+def _replayed_backward(
+    step: Step, scan: Scan, received: Received | None, given: tuple[Any, ...], g: tuple[Any, Any]
+) -> tuple[Any, ...]:
+    """The states' cotangents step by step; then those of constants and currents, of all steps at once.
+
+    With recurrent weights the loop knows the cotangents of currents, and surrogates are not taken twice for them.
+    """
     constants, first, current, known, states = given
     before = jax.tree.map(lambda start, after: jnp.concatenate([start[None], after])[:-1], first, states)
 
@@ -512,13 +532,20 @@ def _replayed_backward(step: Step, scan: Scan, given: tuple[Any, ...], g: tuple[
         g = jax.tree.map(jnp.add, g, g_state)
         # No derivative by the state depends on the current.
         nothing = jnp.zeros(jax.tree.leaves(state)[0].shape, current.dtype)
-        return jax.vjp(lambda state: step(constants, state, nothing, known), state)[1](g)[0], g
+        pull = jax.vjp(lambda state, current: step(constants, state, current, known), state, nothing)[1]
+        g_before, g_current = pull(g)
+        return g_before, (g, None if received is None else g_current)
 
-    g_first, g_states = scan(back, constants, g[1], (before, known, g[0]), reverse=True)
-    of_all = jax.vjp(lambda constants, current: step(constants, before, current, known), constants, current)[
-        1
-    ]
-    g_constants, g_current = of_all(g_states)
+    g_first, g_after = scan(back, constants, g[1], (before, known, g[0]), reverse=True)
+
+    def at_once(constants: Any, current: Array) -> tuple[Any, Any]:
+        if received is None:
+            return step(constants, before, current, known), None
+        fixed = constants._replace(recurrent=jax.lax.stop_gradient(constants.recurrent))
+        after = step(fixed, before, jax.lax.stop_gradient(current), known)
+        return after, received(constants, before, current)
+
+    g_constants, g_current = jax.vjp(at_once, constants, current)[1](g_after)
     return g_constants, g_first, g_current, None, None
 
 

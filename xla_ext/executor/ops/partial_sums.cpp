@@ -9,12 +9,14 @@
 namespace snnjax::executor::ops {
 
 std::vector<std::size_t> evenShares(const ProductPlan& plan, const std::vector<std::size_t>& cuts) {
-  constexpr std::size_t kSeveral = 4, kLeast = 32, kGrain = 8;
+  // Elements that fill 64 bits, of halves too; numbers of parts that take as long as another exchange.
+  constexpr std::size_t kSeveral = 4, kGrain = 4, kExchange = 512;
   const std::size_t tiles = cuts.size() - 1, elements = cuts.back();
   std::size_t most = 0;
   for (std::size_t tile = 0; tile < tiles; ++tile) most = std::max(most, cuts[tile + 1] - cuts[tile]);
-  const std::size_t share = std::max(kLeast, ceilDivide(ceilDivide(elements, tiles), kGrain) * kGrain);
-  if (plan.k_parts == 1 || most <= kSeveral * share) return {};
+  const std::size_t share = std::max(kGrain, ceilDivide(ceilDivide(elements, tiles), kGrain) * kGrain);
+  const bool pays = most > kSeveral * share && (most - share) * plan.k_parts > kExchange;
+  if (plan.k_parts == 1 || !pays) return {};
   std::vector<std::size_t> counts(tiles, 0);
   for (std::size_t tile = 0; tile * share < elements; ++tile) {
     counts[tile] = std::min(share, elements - tile * share);
