@@ -80,16 +80,9 @@ inline float isLess(float a, float b) { return a < b ? 1.0f : 0.0f; }
 inline float nonNegative(float x) { return x > 0.0f ? x : 0.0f; }
 // a * b, and 0 where a is 0 whatever b is: a neuron without gradient gets none from a NaN.
 inline float maskedProduct(float a, float b) { return a == 0.0f ? 0.0f : a * b; }
-inline bool isZero(float x) { return x == 0.0f; }
-// Whether all bits of N are 0: by integers, beside the floats.
-template <class Of>
-inline bool areZero(const float* from, Of) {
-  unsigned any = 0;
-  for (unsigned i = 0; i < Of::kCount; ++i) any |= bitsOf<unsigned>(from[i]);
-  return any == 0;
-}
+// Whether all bits of a pair are 0: by integers, beside the floats.
+inline bool areZero(const float* pair) { return (bitsOf<unsigned>(pair[0]) | bitsOf<unsigned>(pair[1])) == 0; }
 inline float quotientOr(float a, float b, float otherwise) { return b == 0.0f ? otherwise : a / b; }
-inline float quotientOrZero(float a, float b) { return quotientOr(a, b, 0.0f); }
 
 template <>
 struct Numbers<float2> {
@@ -147,14 +140,5 @@ inline float2 quotientOr(float2 a, float2 b, float2 otherwise) {
 }
 inline bool isZero(float2 x) { return x[0] == 0.0f && x[1] == 0.0f; }
 inline float2 quotientOrZero(float2 a, float2 b) { return quotientOr(a, b, float2{0.0f, 0.0f}); }
-
-// Calls body(first, N{}) for all of `count` numbers: two at a time if `count` is even, else one at a time.
-inline void forEachNumber(unsigned count, auto&& body) {
-  if (count % 2 == 0) {
-    for (unsigned i = 0; i < count; i += 2) body(i, Numbers<float2>{});
-    return;
-  }
-  for (unsigned i = 0; i < count; ++i) body(i, Numbers<float>{});
-}
 
 }  // namespace snnjax

@@ -199,7 +199,7 @@ constexpr Slots header(unsigned id_bytes) {
   return 5 + (kShares - 1) * 2 + (id_bytes < 4 ? kListHeader / 2 * 3 : kListHeader);
 }
 
-// surrogateDerivative, for one neuron or a pair of neighbours: the choice (a table of branches, 4) and the aux
+// surrogateDerivative, for a neuron or a pair of neighbours: the choice (a table of branches, 4) and the aux
 // instructions; scale, absolute value and the like take 1 each.
 constexpr Slots surrogate(unsigned char kind) {
   constexpr Slots kChoice = 4;

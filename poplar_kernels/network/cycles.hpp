@@ -18,7 +18,7 @@ constexpr Slots throughReset(unsigned char kind, bool detach, unsigned char surr
 // A step outside of a block: load, compare, return.
 constexpr Slots kIdle = kCall + 4;
 constexpr Slots kCounted = 2;  // a worker's own count of the steps: sum and store
-// NeuronRun for one neuron or pair. Before its steps: loads of v and five constants, with their addresses 6; the bits
+// NeuronRun for a pair. Before its steps: loads of v and five constants, with their addresses 6; the bits
 // of its marks 4; whether it fires 2; pointers to three rows 6. Counts are loaded and stored.
 constexpr Slots kRun = 6 + 6 + 4 + 2 + 6, kCountsOfRun = 2;
 // A step. Seven pairs of registers hold four constants, the membrane and two numbers on their way; the second
@@ -57,31 +57,14 @@ constexpr Slots kFrozenStep = 7;
 // and two beside pointers; the store, the branch: 6. Past the end 3.
 constexpr Slots kReadoutNumber = 26, kReadoutSteps = 18, kReadoutStep = 6, kReadoutFrozen = 3;
 
-// A number in all steps of a block, backward: pointers to its rows 9, the loops 3. A step: its length's comparison 2,
+// A pair in all steps of a block, backward: pointers to its rows 9, the loops 3. A step: its length's comparison 2,
 // the current's load, the row's pointers 3, the branch.
 constexpr Slots kScanNumber = 12, kScanStep = 7;
 
-// What forEachOwnNumber deals out to a worker: of(b) for each number, or pair, of a sample.
-template <class V, class Of>
-Slots ownNumbers(const V& vertex, unsigned worker, Of&& of) {
-  const unsigned pairs = (vertex.neurons + 1) / 2;
-  const Slots each = vertex.neurons % 2 == 0 ? 1 : 2;
-  unsigned pair = worker;
-  Slots slots = 0;
-  for (unsigned b = 0; b < vertex.batch; ++b, pair -= pairs) {
-    for (; pair < pairs; pair += V::numWorkers()) slots += each * of(b);
-    slots += 4;
-  }
-  return slots;
-}
-
-// The same where numbers differ: of(b, j, lanes) for each, which is a pair of neighbours or a single neuron.
-Slots unlikeNumbers(const auto& vertex, unsigned worker, auto&& of) {
-  const unsigned lanes = vertex.neurons % 2 == 0 ? 2 : 1;
+// What forEachOwnPair deals out to a worker: of(b, j) for each pair.
+Slots ownPairs(const auto& vertex, unsigned worker, auto&& of) {
   Slots slots = 4 * vertex.batch;
-  forEachOwnNumber(vertex.batch, vertex.neurons, worker, [&](unsigned b, unsigned j, auto) {
-    if (j % lanes == 0) slots += of(b, j, lanes);
-  });
+  forEachOwnPair(vertex.batch, vertex.neurons, worker, [&](unsigned b, unsigned j) { slots += of(b, j); });
   return slots;
 }
 
@@ -90,7 +73,7 @@ Slots stepsOf(const auto& vertex, unsigned b) {
   return stepsInside(vertex.lengths[b], *vertex.block * vertex.num_steps, vertex.num_steps);
 }
 
-// A number in a step: its run, the sum with the current, the choice of the first step 2. What is sent: two comparisons
+// A pair in a step: its run, the sum with the current, the choice of the first step 2. What is sent: two comparisons
 // and three masks 5, its store and pointer 2.
 constexpr Slots kRecurrentNumber = kRun + kCountsOfRun + 1 + 2, kSentNumber = 7;
 // A row of the weights: where it begins, its pair with the sum of the one before, the branch unless it ends the list. A
@@ -124,7 +107,7 @@ constexpr Slots kMergedPart = 6, kMergedRow = 3, kTestsOfRanked = 2;
 // are rare, are not counted.
 constexpr Slots kRank = 14, kRankedList = 6, kRankedPair = 7;
 
-// membraneGradient for one neuron or pair of a vertex, of which it reads reset, surrogate and detach_reset: ten loads
+// membraneGradient for a pair of a vertex, of which it reads reset, surrogate and detach_reset: ten loads
 // and four stores; the comparison with the second threshold and its mask 2 and one of the two masked products (compare,
 // mask, multiply: 3) in their bundles; the other masked product, two sums, the products with gain and decay and the sum
 // of the bias wait for each other: 8; pointers and branch 3.
@@ -166,7 +149,7 @@ constexpr Slots activeStep(unsigned char surrogate_kind, bool counted) {
 // whether a step is left over 2.
 constexpr Slots kPlainNumber = 2 + 6 + 2 + 3 + 2;
 
-// LeakyGradientScan for one neuron or pair, its constants and sums in registers: load, store, two pointers and the
+// LeakyGradientScan for a pair, its constants and sums in registers: load, store, two pointers and the
 // branch; a product that the store waits for; sums and the other product find bundles. Behind the end without these.
 constexpr Slots kLeakyGradient = 6, kLeakyPadding = 5;
 // Two constants; two sums that are loaded and stored, whether they start; the loops.
@@ -183,7 +166,7 @@ constexpr Slots constantsGradient(const auto& s) {
 // with its test and choice 4; six gradients of a load, a product, a sum in a bundle and a store: 3 each.
 constexpr Slots kSecondConstantsGradient = 8 + 6 + kQuotient + 4 + 6 * 3;
 
-// Of a readout, for one neuron or pair: eight loads, three stores, four products, three sums and a difference of which
+// Of a readout, for a pair: eight loads, three stores, four products, three sums and a difference of which
 // half find a bundle, a quotient and its test 3, branch 2.
 constexpr Slots kLeakyConstants = 8 + 3 + 4 + kQuotient + 3 + 2;
 
@@ -211,14 +194,14 @@ constexpr Slots kLastRecord = 18;
 // An entry: id, range 2, address, (load,) store, branch.
 constexpr Slots kLastSpike = 6, kLastGradient = 7;
 
-// LifLastGradient for one neuron or pair: five loads, two stores, difference, the product and its mask 3, two sums of
+// LifLastGradient for a pair: five loads, two stores, difference, the product and its mask 3, two sums of
 // which one finds a bundle, the surrogate, pointers and branch 3.
 constexpr Slots lastGradient(unsigned char surrogate_kind) { return 5 + 2 + 1 + 3 + 1 + surrogate(surrogate_kind) + 3; }
 // Of a second state that raises the threshold besides: loads of it, its coupling and both gradients, their stores, the
 // raised threshold 2, two products and differences of which half find a bundle.
 constexpr Slots kLastSecondGradient = 4 + 2 + 2 + 2;
 
-// LifFirstGradient for one neuron or pair: five loads, two stores, two sums beside the reset, the branch. Of a second
+// LifFirstGradient for a pair: five loads, two stores, two sums beside the reset, the branch. Of a second
 // state besides: loads of it, its gradients 3 and its constants 4, stores of both; the raised threshold 1; the masked
 // product (compare, mask, multiply: 3) with the surrogate's slope; three sums into the membrane's and the threshold's
 // gradient, two into its own, one into the coupling's, products in their bundles.

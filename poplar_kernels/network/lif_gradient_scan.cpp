@@ -1,5 +1,5 @@
 // lif_network without recurrent layers, backward: neurons over a block of steps, from the last to the first. Workers
-// share the numbers of all samples, in pairs.
+// share the neurons of all samples, in pairs.
 #include "cycles.hpp"
 #include "membrane_gradient.hpp"
 
@@ -37,64 +37,59 @@ class LifGradientScan : public poplar::MultiVertex {
 
   void compute(unsigned worker) {
     const unsigned before = *block * num_steps;
-    forEachOwnNumber(batch, neurons, worker, [&](unsigned b, unsigned j, auto numbers) {
+    forEachOwnPair(batch, neurons, worker, [&](unsigned b, unsigned j) {
       const unsigned first = b * num_steps * neurons + j, inside = stepsInside(lengths[b], before, num_steps);
-      for (unsigned t = num_steps; t-- > inside;) numbers.store(&g_current[first + t * neurons], numbers.fill(0.0f));
+      for (unsigned t = num_steps; t-- > inside;) Pair::store(&g_current[first + t * neurons], float2{});
       if constexpr (has_second || learns) {
-        for (unsigned t = inside; t-- > 0;) addStep(t, b, j, numbers);
+        for (unsigned t = inside; t-- > 0;) addStep(t, b, j);
       } else {
-        addSteps(inside, b, j, numbers);
+        addSteps(inside, b, j);
       }
     });
   }
 
   // Whether no gradient comes to the spike of a step.
-  template <class Of>
-  bool isQuiet(unsigned t, unsigned b, unsigned j, bool counted, Of numbers) const {
-    if (!areZero(&g_spikes[(b * num_steps + t) * neurons + j], numbers)) return false;
-    return !counted || isZero(fires(numbers.load(after(t) + b * neurons + j), numbers.load(&second_threshold[j])));
+  bool isQuiet(unsigned t, unsigned b, unsigned j, bool counted) const {
+    if (!areZero(&g_spikes[(b * num_steps + t) * neurons + j])) return false;
+    return !counted || isZero(fires(Pair::load(after(t) + b * neurons + j), Pair::load(&second_threshold[j])));
   }
-  template <class Of>
-  bool isCounted(unsigned b, unsigned j, Of numbers) const {
-    return !areZero(&g_counts[b * neurons + j], numbers);
-  }
+  bool isCounted(unsigned b, unsigned j) const { return !areZero(&g_counts[b * neurons + j]); }
 
  private:
   // The membranes after a step of the block.
   const float* after(unsigned t) const { return &membranes[(*block * num_steps + t + 1) * batch * neurons]; }
 
-  template <class Of>
-  void addStep(unsigned t, unsigned b, unsigned j, Of numbers) {
+  void addStep(unsigned t, unsigned b, unsigned j) {
     const unsigned i = b * neurons + j, at = (b * num_steps + t) * neurons + j, row = *block * num_steps + t;
     const StateRow states = stateRow(*this, row + 1);
-    const auto g = membraneGradient(*this, states, numbers.load(&g_spikes[at]), i, j, numbers, at);
-    if constexpr (learns) addConstantsGradients(*this, stateRow(*this, row), states, g, i, j, numbers);
+    const auto g = membraneGradient(*this, states, Pair::load(&g_spikes[at]), i, j, at);
+    if constexpr (learns) addConstantsGradients(*this, stateRow(*this, row), states, g, i, j);
   }
 
   // The same for plain neurons, with what they carry in registers. Most steps have no gradient at their spike.
-  template <class Of>
-  void addSteps(unsigned inside, unsigned b, unsigned j, Of numbers) {
+  void addSteps(unsigned inside, unsigned b, unsigned j)
+    requires(!has_second && !learns)
+  {
     const unsigned i = b * neurons + j;
-    const bool counted = isCounted(b, j, numbers), passes = detach_reset && reset != Zero;
-    const auto own_decay = numbers.load(&decay[j]), own_gain = numbers.load(&gain[j]);
-    const auto zero = numbers.fill(0.0f);
-    auto g = starts ? zero : numbers.load(&g_v[i]), sum = starts ? zero : numbers.load(&g_bias[i]),
-         last = numbers.load(&g_last[i]);
+    const bool counted = isCounted(b, j), passes = detach_reset && reset != Zero;
+    const auto own_decay = Pair::load(&decay[j]), own_gain = Pair::load(&gain[j]);
+    const float2 zero = {};
+    auto g = starts ? zero : Pair::load(&g_v[i]), sum = starts ? zero : Pair::load(&g_bias[i]),
+         last = Pair::load(&g_last[i]);
     const auto step = [&](unsigned t) {
       const unsigned at = (b * num_steps + t) * neurons + j;
       if (!passes) {
-        g = throughReset(g, numbers.load(after(t) + i), numbers.load(&threshold[j]), reset, detach_reset, surrogate,
-                         slope)
+        g = throughReset(g, Pair::load(after(t) + i), Pair::load(&threshold[j]), reset, detach_reset, surrogate, slope)
                 .v;
       }
       g = last + g;
       last = zero;
-      if (!isQuiet(t, b, j, counted, numbers)) {
-        g = g + throughSpike(*this, numbers.load(after(t) + i), numbers.load(&threshold[j]),
-                             numbers.load(&second_threshold[j]), numbers.load(&g_spikes[at]), i, numbers);
+      if (!isQuiet(t, b, j, counted)) {
+        g = g + throughSpike(*this, Pair::load(after(t) + i), Pair::load(&threshold[j]),
+                             Pair::load(&second_threshold[j]), Pair::load(&g_spikes[at]), i);
       }
       const auto of_current = own_gain * g;
-      numbers.store(&g_current[at], of_current);
+      Pair::store(&g_current[at], of_current);
       sum = sum + of_current;
       g = own_decay * g;
     };
@@ -104,9 +99,9 @@ class LifGradientScan : public poplar::MultiVertex {
       step(t - 2);
     }
     if (t > 0) step(0);
-    numbers.store(&g_v[i], g);
-    numbers.store(&g_bias[i], sum);
-    numbers.store(&g_last[i], last);
+    Pair::store(&g_v[i], g);
+    Pair::store(&g_bias[i], sum);
+    Pair::store(&g_last[i], last);
   }
 };
 
@@ -128,43 +123,39 @@ class LeakyGradientScan : public poplar::MultiVertex {
 
   void compute(unsigned worker) {
     const unsigned before = *block * num_steps;
-    forEachOwnNumber(batch, neurons, worker, [&](unsigned b, unsigned j, auto numbers) {
+    forEachOwnPair(batch, neurons, worker, [&](unsigned b, unsigned j) {
       const unsigned i = b * neurons + j, first = b * num_steps * neurons + j;
       const unsigned inside = stepsInside(lengths[b], before, num_steps);
-      const auto own_decay = numbers.load(&decay[j]), own_gain = numbers.load(&gain[j]);
-      auto g = numbers.load(&g_v[i]), sum = starts ? numbers.fill(0.0f) : numbers.load(&g_bias[i]);
+      const auto own_decay = Pair::load(&decay[j]), own_gain = Pair::load(&gain[j]);
+      auto g = Pair::load(&g_v[i]), sum = starts ? float2{} : Pair::load(&g_bias[i]);
       for (unsigned t = num_steps; t-- > inside;) {  // padded outputs repeat the last membrane
-        g = g + numbers.load(&g_output[first + t * neurons]);
-        numbers.store(&g_current[first + t * neurons], numbers.fill(0.0f));
+        g = g + Pair::load(&g_output[first + t * neurons]);
+        Pair::store(&g_current[first + t * neurons], float2{});
       }
       for (unsigned t = inside; t-- > 0;) {
-        g = g + numbers.load(&g_output[first + t * neurons]);
+        g = g + Pair::load(&g_output[first + t * neurons]);
         const auto of_current = own_gain * g;
-        numbers.store(&g_current[first + t * neurons], of_current);
+        Pair::store(&g_current[first + t * neurons], of_current);
         if constexpr (learns) {
           const float* const v = &membranes[(before + t) * batch * neurons];
-          addLeakyConstantsGradients(*this, v, v + batch * neurons, g, i, j, numbers);
+          addLeakyConstantsGradients(*this, v, v + batch * neurons, g, i, j);
         }
         sum = sum + of_current;
         g = own_decay * g;
       }
-      numbers.store(&g_v[i], g);
-      numbers.store(&g_bias[i], sum);
+      Pair::store(&g_v[i], g);
+      Pair::store(&g_bias[i], sum);
     });
   }
 };
 
 using namespace cycles;
 
-// The steps inside of a sequence, of a number or a pair: `lanes` neurons.
-Slots plainSteps(const auto& vertex, unsigned b, unsigned j, unsigned lanes, unsigned inside) {
-  constexpr Numbers<float> kOne;
-  const auto any = [&](auto&& holds) { return holds(j) || (lanes > 1 && holds(j + 1)); };
-  const bool counted = any([&](unsigned lane) { return vertex.isCounted(b, lane, kOne); });
+// The steps inside of a sequence, of a pair.
+Slots plainSteps(const auto& vertex, unsigned b, unsigned j, unsigned inside) {
+  const bool counted = vertex.isCounted(b, j);
   Slots active = 0;
-  for (unsigned t = 0; t < inside; ++t) {
-    active += any([&](unsigned lane) { return !vertex.isQuiet(t, b, lane, counted, kOne); }) ? 1 : 0;
-  }
+  for (unsigned t = 0; t < inside; ++t) active += vertex.isQuiet(t, b, j, counted) ? 0 : 1;
   return kPlainNumber + inside * plainStep(vertex, counted) - inside / 2 * kSharedByTwo +
          active * activeStep(vertex.surrogate, counted);
 }
@@ -174,13 +165,13 @@ std::uint64_t workerCycles(const LifGradientScan<has_second, learns>& vertex, un
   const Slots step = kScanStep + (learns ? constantsGradient(vertex) : membraneGradient(vertex)) +
                      secondGradientOf(vertex) + (has_second && learns ? kSecondConstantsGradient : 0);
   const Slots slots = entry((has_second ? 24 : 19) + (learns ? 4 : 0) + (has_second || learns ? 0 : 1), false);
-  return slots + unlikeNumbers(vertex, worker, [&](unsigned b, unsigned j, unsigned lanes) -> Slots {
+  return slots + ownPairs(vertex, worker, [&](unsigned b, unsigned j) -> Slots {
            const unsigned inside = stepsInside(vertex.lengths[b], *vertex.block * vertex.num_steps, vertex.num_steps);
            const Slots around = kScanNumber + (vertex.num_steps - inside) * kPaddedStep;
            if constexpr (has_second || learns) {
              return around + inside * step;
            } else {
-             return around + plainSteps(vertex, b, j, lanes, inside);
+             return around + plainSteps(vertex, b, j, inside);
            }
          });
 }
@@ -188,7 +179,7 @@ std::uint64_t workerCycles(const LifGradientScan<has_second, learns>& vertex, un
 template <bool learns>
 std::uint64_t workerCycles(const LeakyGradientScan<learns>& vertex, unsigned worker) {
   const Slots step = kLeakyGradient + (learns ? kLeakyConstants : 0);
-  return entry(learns ? 15 : 12, false) + ownNumbers(vertex, worker, [&](unsigned b) {
+  return entry(learns ? 15 : 12, false) + ownPairs(vertex, worker, [&](unsigned b, unsigned) {
            const unsigned inside = stepsInside(vertex.lengths[b], *vertex.block * vertex.num_steps, vertex.num_steps);
            return kScanNumber + kLeakyNumber + inside * step + (vertex.num_steps - inside) * kLeakyPadding;
          });

@@ -88,22 +88,19 @@ class LifLastGradient : public poplar::MultiVertex {
   static constexpr bool kHasSecond = has_second, raises = true;
 
   void compute(unsigned worker) {
-    for (unsigned b = worker; b < batch; b += numWorkers()) {
-      forEachNumber(neurons, [&](unsigned j, auto numbers) {
-        using Of = decltype(numbers);
-        const unsigned i = b * neurons + j;
-        const StateRow states = stateRow(*this, 0);
-        const auto x = Of::load(states.v + i) - raisedThreshold(*this, states, i, j, numbers);
-        const auto g = maskedProduct(Of::load(&g_spikes[i]), surrogateDerivative(x, surrogate, slope));
-        Of::store(&g_last[i], Of::load(&g_last[i]) + g);
-        Of::store(&g_threshold[i], Of::load(&g_threshold[i]) - g);
-        if constexpr (has_second) {
-          const auto coupling = SecondOf<LifLastGradient, Of>(*this, j, numbers)[ThresholdCoupling];
-          Of::store(&g_last_w[i], Of::load(&g_last_w[i]) - coupling * g);
-          Of::store(&g_coupling[i], Of::load(&g_coupling[i]) - g * Of::load(states.w + i));
-        }
-      });
-    }
+    forEachOwnPair(batch, neurons, worker, [&](unsigned b, unsigned j) {
+      const unsigned i = b * neurons + j;
+      const StateRow states = stateRow(*this, 0);
+      const auto x = Pair::load(states.v + i) - raisedThreshold(*this, states, i, j);
+      const auto g = maskedProduct(Pair::load(&g_spikes[i]), surrogateDerivative(x, surrogate, slope));
+      Pair::store(&g_last[i], Pair::load(&g_last[i]) + g);
+      Pair::store(&g_threshold[i], Pair::load(&g_threshold[i]) - g);
+      if constexpr (has_second) {
+        const auto coupling = SecondOf(*this, j)[ThresholdCoupling];
+        Pair::store(&g_last_w[i], Pair::load(&g_last_w[i]) - coupling * g);
+        Pair::store(&g_coupling[i], Pair::load(&g_coupling[i]) - g * Pair::load(states.w + i));
+      }
+    });
   }
 };
 
@@ -132,28 +129,24 @@ class LifFirstGradient : public poplar::MultiVertex {
   static constexpr bool kHasSecond = has_second, raises = true;
 
   void compute(unsigned worker) {
-    for (unsigned b = worker; b < batch; b += numWorkers()) {
-      forEachNumber(neurons, [&](unsigned j, auto numbers) {
-        using Of = decltype(numbers);
-        const unsigned i = b * neurons + j;
-        const StateRow states = stateRow(*this, 0);
-        const auto v = Of::load(states.v + i), limit = raisedThreshold(*this, states, i, j, numbers);
-        auto g = throughReset(Of::load(&g_v[i]), v, limit, reset, detach_reset, surrogate, slope);
-        if constexpr (has_second) {
-          const SecondOf<LifFirstGradient, Of> own(*this, j, numbers);
-          const auto g_next = Of::load(&g_w[i]);
-          const auto through_spike =
-              maskedProduct(own[WJump] * g_next, surrogateDerivative(v - limit, surrogate, slope));
-          g.v += through_spike + own[WMembrane] * g_next;
-          g.threshold -= through_spike;
-          const auto g_own = Of::load(&g_last_w[i]) + own[WDecay] * g_next + own[ThresholdCoupling] * g.threshold;
-          Of::store(&g_first_w[i], g_own);
-          Of::store(&g_coupling[i], Of::load(&g_coupling[i]) + g.threshold * Of::load(states.w + i));
-        }
-        Of::store(&g_first[i], Of::load(&g_last[i]) + g.v);
-        Of::store(&g_threshold[i], Of::load(&g_threshold[i]) + g.threshold);
-      });
-    }
+    forEachOwnPair(batch, neurons, worker, [&](unsigned b, unsigned j) {
+      const unsigned i = b * neurons + j;
+      const StateRow states = stateRow(*this, 0);
+      const auto v = Pair::load(states.v + i), limit = raisedThreshold(*this, states, i, j);
+      auto g = throughReset(Pair::load(&g_v[i]), v, limit, reset, detach_reset, surrogate, slope);
+      if constexpr (has_second) {
+        const SecondOf own(*this, j);
+        const auto g_next = Pair::load(&g_w[i]);
+        const auto through_spike = maskedProduct(own[WJump] * g_next, surrogateDerivative(v - limit, surrogate, slope));
+        g.v += through_spike + own[WMembrane] * g_next;
+        g.threshold -= through_spike;
+        const auto g_own = Pair::load(&g_last_w[i]) + own[WDecay] * g_next + own[ThresholdCoupling] * g.threshold;
+        Pair::store(&g_first_w[i], g_own);
+        Pair::store(&g_coupling[i], Pair::load(&g_coupling[i]) + g.threshold * Pair::load(states.w + i));
+      }
+      Pair::store(&g_first[i], Pair::load(&g_last[i]) + g.v);
+      Pair::store(&g_threshold[i], Pair::load(&g_threshold[i]) + g.threshold);
+    });
   }
 };
 
@@ -186,19 +179,13 @@ std::uint64_t workerCycles(const LastSpikesGradient& vertex, unsigned worker) {
 template <bool has_second>
 std::uint64_t workerCycles(const LifLastGradient<has_second>& vertex, unsigned worker) {
   const Slots each = lastGradient(vertex.surrogate) + (has_second ? kLastSecondGradient : 0);
-  Slots slots = entry(has_second ? 13 : 9, false);
-  for (unsigned b = worker; b < vertex.batch; b += vertex.numWorkers()) {
-    slots += 6 + numbersOf(vertex.neurons) * each;
-  }
-  return slots;
+  return entry(has_second ? 13 : 9, false) + 6 + ownPairs(vertex, worker, [&](unsigned, unsigned) { return each; });
 }
 
 template <bool has_second>
 std::uint64_t workerCycles(const LifFirstGradient<has_second>& vertex, unsigned worker) {
   const Slots each = firstGradient(vertex) + (has_second ? firstSecondGradient(vertex) : 0);
-  const unsigned workers = vertex.numWorkers();
-  const Slots own = worker < vertex.batch ? (vertex.batch - worker + workers - 1) / workers : 0;
-  return entry(has_second ? 18 : 12, false) + own * (8 + numbersOf(vertex.neurons) * each);
+  return entry(has_second ? 18 : 12, false) + 8 + ownPairs(vertex, worker, [&](unsigned, unsigned) { return each; });
 }
 
 SNNJAX_INSTANCES_OF_CHOICES(LifFirstGradient)

@@ -13,7 +13,7 @@
 namespace snnjax {
 
 // A step of own neurons, from the currents of a block of steps and the spikes of the step before. Workers share the
-// numbers of all samples, in pairs.
+// neurons of all samples, in pairs.
 template <class W, bool has_second, bool selects>
 class LifRecurrentStep : public poplar::MultiVertex {
  public:
@@ -52,22 +52,22 @@ class LifRecurrentStep : public poplar::MultiVertex {
     if (iteration >= num_steps) return;
     const unsigned t = *block * num_steps + iteration;
     unsigned selected = batch;  // the sample that was selected for
-    forEachOwnNumber(batch, neurons, worker, [&](unsigned b, unsigned j, auto numbers) {
+    forEachOwnPair(batch, neurons, worker, [&](unsigned b, unsigned j) {
       const unsigned row = b * num_steps + iteration;
-      NeuronRun<LifRecurrentStep, decltype(numbers)> run(*this, t, b, j);
-      [[maybe_unused]] auto to_send = numbers.fill(0.0f);
+      NeuronRun run(*this, t, b, j);
+      [[maybe_unused]] float2 to_send = {};
       if (t < lengths[b]) {
         if constexpr (selects) {
           if (t > 0 && b != selected) select(selected = b, &kept[worker * wordsOfKept(limit)]);
         }
-        const auto sum = numbers.load(&current[row * neurons + j]) + recurrent(t, b, j, worker, numbers);
+        const auto sum = Pair::load(&current[row * neurons + j]) + recurrent(t, b, j, worker);
         const auto fired = run.advance(sum, reset, row);
         run.storeCounts();
         if constexpr (!selects) to_send = toSend(fired, run.membrane());
       } else {
         run.freeze(row);
       }
-      if constexpr (!selects) numbers.store(&sent[b * neurons + j], to_send);
+      if constexpr (!selects) Pair::store(&sent[b * neurons + j], to_send);
     });
   }
 
@@ -107,12 +107,11 @@ class LifRecurrentStep : public poplar::MultiVertex {
     return &lists[(selects ? part * batch + b : b * parts + part) * stride];
   }
 
-  template <class Of>
-  auto recurrent(unsigned t, unsigned b, unsigned j, unsigned worker, Of numbers) const {
-    if (t == 0) return numbers.load(&first[b * neurons + j]);
-    auto sum = numbers.fill(0.0f);
+  float2 recurrent(unsigned t, unsigned b, unsigned j, unsigned worker) const {
+    if (t == 0) return Pair::load(&first[b * neurons + j]);
+    float2 sum = {};
     const auto add = [&](const unsigned* list) {
-      for (; *list != kNoRow; ++list) sum += numbers.load(&weights[*list + j - neurons]);
+      for (; *list != kNoRow; ++list) sum += Pair::load(&weights[*list + j - neurons]);
     };
     if constexpr (selects) {
       add(&kept[worker * wordsOfKept(limit)]);
@@ -203,8 +202,8 @@ class ListSpikes : public poplar::MultiVertex {
 
   // Whether any of these pairs did: all their bits in one.
   bool fired(unsigned pair, unsigned count) const {
-    Mask any = bitsOf<Mask>(Numbers<float2>::load(&sent[2 * pair]));
-    for (unsigned i = pair + 1; i < pair + count; ++i) any |= bitsOf<Mask>(Numbers<float2>::load(&sent[2 * i]));
+    Mask any = bitsOf<Mask>(Pair::load(&sent[2 * pair]));
+    for (unsigned i = pair + 1; i < pair + count; ++i) any |= bitsOf<Mask>(Pair::load(&sent[2 * i]));
     return (any[0] | any[1]) != 0;
   }
 };
@@ -325,7 +324,7 @@ std::uint64_t workerCycles(const LifRecurrentStep<W, has_second, selects>& verte
   }
   unsigned selected = vertex.batch;
   return entry((has_second ? 30 : 26) + (selects ? 1 : 0), false) + kCounted +
-         ownNumbers(vertex, worker, [&](unsigned b) -> Slots {
+         ownPairs(vertex, worker, [&](unsigned b, unsigned) -> Slots {
            if (t >= vertex.lengths[b]) return number + kFrozenStep + (has_second ? kFreezeSecond : 0);
            if (t == 0) return number + inside;
            const unsigned listed = vertex.listed(b);

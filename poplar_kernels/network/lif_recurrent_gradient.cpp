@@ -91,56 +91,53 @@ class LifRecurrentGradient : public poplar::MultiVertex {
     const unsigned own_step = num_steps - 1 - iterations[worker]++;
     if (own_step >= num_steps) return;
     const unsigned t = *block * num_steps + own_step;
-    forEachOwnNumber(batch, neurons, worker, [&](unsigned b, unsigned j, auto numbers) {
+    forEachOwnPair(batch, neurons, worker, [&](unsigned b, unsigned j) {
       const unsigned i = b * neurons + j, at = (b * num_steps + own_step) * neurons + j;
       if (t >= lengths[b]) {
-        numbers.store(&g_current[at], numbers.fill(0.0f));
+        Pair::store(&g_current[at], float2{});
         return;
       }
       const StateRow after = stateRow(*this, t + 1);
       if constexpr (has_second || learns) {
-        const auto g = membraneGradient(*this, after, ofSpikes(b, at, numbers), i, j, numbers, at);
-        if constexpr (learns) addConstantsGradients(*this, stateRow(*this, t), after, g, i, j, numbers);
+        const auto g = membraneGradient(*this, after, ofSpikes(b, at), i, j, at);
+        if constexpr (learns) addConstantsGradients(*this, stateRow(*this, t), after, g, i, j);
       } else {
-        addPlain(after.v, b, i, j, at, numbers);
+        addPlain(after.v, b, i, j, at);
       }
     });
   }
 
-  // Whether neurons are listed in a step, and whether their counts have gradients.
-  template <class Of>
-  bool isListed(unsigned b, unsigned at, Of) const {
+  // How many neurons of a pair are listed in a step, and whether their counts have gradients.
+  unsigned listed(unsigned b, unsigned at) const {
     const unsigned short* const own = &slots[at + (b + 1) * neurons];
-    return own[0] < capacity || (Of::kCount == 2 && own[1] < capacity);
+    return (own[0] < capacity ? 1 : 0) + (own[1] < capacity ? 1 : 0);
   }
-  template <class Of>
-  bool isCounted(unsigned i, Of numbers) const {
-    return !areZero(&g_counts[i], numbers);
-  }
+  bool isCounted(unsigned i) const { return !areZero(&g_counts[i]); }
 
  private:
   // What membraneGradient does, for plain neurons: most have no gradient at their spike.
-  template <class Of>
-  void addPlain(const float* v, unsigned b, unsigned i, unsigned j, unsigned at, Of numbers) {
-    auto g = numbers.load(&g_v[i]);
+  void addPlain(const float* v, unsigned b, unsigned i, unsigned j, unsigned at)
+    requires(!has_second && !learns)
+  {
+    auto g = Pair::load(&g_v[i]);
     if (!detach_reset || reset == Zero) {
-      g = throughReset(g, numbers.load(v + i), numbers.load(&threshold[j]), reset, detach_reset, surrogate, slope).v;
+      g = throughReset(g, Pair::load(v + i), Pair::load(&threshold[j]), reset, detach_reset, surrogate, slope).v;
     }
-    g = numbers.load(&g_last[i]) + g;
-    if (isListed(b, at, numbers) || isCounted(i, numbers)) {
-      g += throughSpike(*this, numbers.load(v + i), numbers.load(&threshold[j]), numbers.load(&second_threshold[j]),
-                        ofSpikes(b, at, numbers), i, numbers);
+    g = Pair::load(&g_last[i]) + g;
+    if (listed(b, at) > 0 || isCounted(i)) {
+      g += throughSpike(*this, Pair::load(v + i), Pair::load(&threshold[j]), Pair::load(&second_threshold[j]),
+                        ofSpikes(b, at), i);
     }
-    const auto of_current = numbers.load(&gain[j]) * g;
-    numbers.store(&g_last[i], numbers.fill(0.0f));
-    numbers.store(&g_v[i], numbers.load(&decay[j]) * g);
-    numbers.store(&g_current[at], of_current);
-    numbers.store(&g_bias[i], numbers.load(&g_bias[i]) + of_current);
+    const auto of_current = Pair::load(&gain[j]) * g;
+    Pair::store(&g_last[i], float2{});
+    Pair::store(&g_v[i], Pair::load(&decay[j]) * g);
+    Pair::store(&g_current[at], of_current);
+    Pair::store(&g_bias[i], Pair::load(&g_bias[i]) + of_current);
   }
 
-  template <class Of>
-  auto ofSpikes(unsigned b, unsigned at, Of numbers) const {
-    return numbers.load(&g_spikes[at]) + recurrent(b, at + (b + 1) * neurons, numbers);
+  float2 ofSpikes(unsigned b, unsigned at) const {
+    const unsigned slot = at + (b + 1) * neurons;
+    return Pair::load(&g_spikes[at]) + float2{ofNeuron(b, slot), ofNeuron(b, slot + 1)};
   }
   float ofNeuron(unsigned b, unsigned at) const {
     const unsigned slot = slots[at];
@@ -156,10 +153,6 @@ class LifRecurrentGradient : public poplar::MultiVertex {
     for (; part + 4 <= parts; part += 4) add(), add(), add(), add();
     for (; part < parts; ++part) add();
     return sum;
-  }
-  float recurrent(unsigned b, unsigned at, Numbers<float>) const { return ofNeuron(b, at); }
-  float2 recurrent(unsigned b, unsigned at, Numbers<float2>) const {
-    return float2{ofNeuron(b, at), ofNeuron(b, at + 1)};
   }
 };
 
@@ -218,18 +211,10 @@ std::uint64_t workerCycles(const LifRecurrentGradient<has_second, learns>& verte
   const unsigned t = *vertex.block * vertex.num_steps + own_step;
   const Slots inside = (learns ? constantsGradient(vertex) : membraneGradient(vertex)) + secondGradientOf(vertex) +
                        (has_second && learns ? kSecondConstantsGradient : 0) + kSlotsTests;
-  const unsigned width = vertex.neurons % 2 == 0 ? 2 : 1;  // a pair of neighbours, in either form
   Slots slots = entry((has_second ? 29 : 24) + (learns ? 4 : 0), false) + kCounted;
-  forEachOwnNumber(vertex.batch, vertex.neurons, worker, [&](unsigned b, unsigned j, auto) {
-    if (j % width != 0) return;
-    const bool ended = t >= vertex.lengths[b];
-    const unsigned at = (b * vertex.num_steps + own_step) * vertex.neurons + j;
-    unsigned listed = 0;
-    bool counted = false;
-    for (unsigned lane = 0; lane < width; ++lane) {
-      listed += vertex.isListed(b, at + lane, Numbers<float>{}) ? 1 : 0;
-      counted |= vertex.isCounted(b * vertex.neurons + j + lane, Numbers<float>{});
-    }
+  forEachOwnPair(vertex.batch, vertex.neurons, worker, [&](unsigned b, unsigned j) {
+    const bool ended = t >= vertex.lengths[b], counted = vertex.isCounted(b * vertex.neurons + j);
+    const unsigned listed = vertex.listed(b, (b * vertex.num_steps + own_step) * vertex.neurons + j);
     const Slots sums = listed * (kListedNeuron + vertex.parts / 4 * kFourParts + vertex.parts % 4 * kListedPart);
     if constexpr (has_second || learns) {
       slots += kScanNumber + kScanStep + (ended ? 1 : inside + sums);

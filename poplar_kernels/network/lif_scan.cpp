@@ -1,5 +1,5 @@
 // lif_network without recurrent layers, forward: neurons over a block of steps at once, from currents of all of them.
-// Workers share the numbers of all samples, in pairs; a number's time passes within a worker.
+// Workers share the neurons of all samples, in pairs; a pair's time passes within a worker.
 #include "cycles.hpp"
 
 namespace snnjax {
@@ -37,11 +37,11 @@ class LifScan : public poplar::MultiVertex {
   template <unsigned char kReset>
   void advance(unsigned worker) {
     const unsigned before = *block * num_steps;
-    forEachOwnNumber(batch, neurons, worker, [&](unsigned b, unsigned j, auto numbers) {
-      NeuronRun<LifScan, decltype(numbers)> run(*this, before, b, j);
+    forEachOwnPair(batch, neurons, worker, [&](unsigned b, unsigned j) {
+      NeuronRun run(*this, before, b, j);
       const unsigned first = b * num_steps, inside = stepsInside(lengths[b], before, num_steps);
       const auto step = [&](unsigned t) {
-        run.advance(numbers.load(&current[(first + t) * neurons + j]), kReset, first + t);
+        run.advance(Pair::load(&current[(first + t) * neurons + j]), kReset, first + t);
       };
       unsigned t = 0;
       for (; t + 2 <= inside; t += 2) {  // two a turn
@@ -67,24 +67,24 @@ class LeakyScan : public poplar::MultiVertex {
 
   void compute(unsigned worker) {
     const unsigned before = *block * num_steps;
-    forEachOwnNumber(batch, neurons, worker, [&](unsigned b, unsigned j, auto numbers) {
-      const auto of = [&](const In<float>& constants) { return numbers.load(&constants[j]); };
+    forEachOwnPair(batch, neurons, worker, [&](unsigned b, unsigned j) {
+      const auto of = [&](const In<float>& constants) { return Pair::load(&constants[j]); };
       const auto own_bias = of(bias), own_decay = of(decay), own_gain = of(gain);
       const unsigned inside = stepsInside(lengths[b], before, num_steps);
       const unsigned width = batch * neurons;
       const float* sums = &current[b * num_steps * neurons + j];
       float* at = &membranes[(before * batch + b) * neurons + j];
-      auto v = numbers.load(at);
+      auto v = Pair::load(at);
       const auto advance = [&](unsigned k) {
-        v = own_decay * v + own_gain * (numbers.load(sums + k * neurons) + own_bias);
-        numbers.store(at + (k + 1) * width, v);
+        v = own_decay * v + own_gain * (Pair::load(sums + k * neurons) + own_bias);
+        Pair::store(at + (k + 1) * width, v);
       };
       unsigned t = 0;
       for (; t + 4 <= inside; t += 4, sums += 4 * neurons, at += 4 * width) {  // four a turn
         for (unsigned k = 0; k < 4; ++k) advance(k);
       }
       for (; t < inside; ++t, sums += neurons, at += width) advance(0);
-      for (; t < num_steps; ++t) numbers.store(at += width, v);
+      for (; t < num_steps; ++t) Pair::store(at += width, v);
     });
   }
 };
@@ -100,14 +100,14 @@ std::uint64_t workerCycles(const LifScan<has_second, counted>& vertex, unsigned 
     behind += kFreezeSecond;
   }
   const Slots one = advance(vertex.reset, counted) + second, two = advanceTwo(vertex.reset, counted) + 2 * second;
-  return entry((has_second ? 21 : 17) + (counted ? 1 : 0), false) + ownNumbers(vertex, worker, [&](unsigned b) {
+  return entry((has_second ? 21 : 17) + (counted ? 1 : 0), false) + ownPairs(vertex, worker, [&](unsigned b, unsigned) {
            const Slots inside = stepsOf(vertex, b);
            return number + inside / 2 * two + inside % 2 * one + (vertex.num_steps - inside) * behind;
          });
 }
 
 std::uint64_t workerCycles(const LeakyScan& vertex, unsigned worker) {
-  return entry(10, false) + ownNumbers(vertex, worker, [&](unsigned b) {
+  return entry(10, false) + ownPairs(vertex, worker, [&](unsigned b, unsigned) {
            const Slots inside = stepsOf(vertex, b);
            return kReadoutNumber + inside / 4 * kReadoutSteps + inside % 4 * kReadoutStep +
                   (vertex.num_steps - inside) * kReadoutFrozen;

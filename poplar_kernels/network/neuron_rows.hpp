@@ -6,24 +6,8 @@
 
 namespace snnjax {
 
-// The marks (conventions.hpp) of the neuron `j`, or of it and its neighbour.
-template <class N>
-class Marker;
-
-template <>
-class Marker<float> {
- public:
-  explicit Marker(unsigned j) : mark_(kFirstMark >> j % kNeuronsOfMark) {}
-  unsigned operator()(float v, float threshold, float second_threshold) const {
-    return (v > threshold ? mark_ : 0) | (v > second_threshold ? mark_ >> kNeuronsOfMark : 0);
-  }
-
- private:
-  unsigned mark_;
-};
-
-template <>
-class Marker<float2> {
+// The marks (conventions.hpp) of the neuron `j` and its neighbour.
+class Marker {
  public:
   explicit Marker(unsigned j)
       : fires_(of(kFirstMark >> j % kNeuronsOfMark)), near_(of(kFirstMark >> kNeuronsOfMark >> j % kNeuronsOfMark)) {}
@@ -42,47 +26,45 @@ inline unsigned stepsInside(unsigned length, unsigned before, unsigned num_steps
   return length < before ? 0 : smaller(length - before, num_steps);
 }
 
-// The neurons from `j` of sample `b` of a vertex that advances them, with their state after the latest step: what every
-// step needs stays in registers, as far as these suffice.
-template <class V, class Of>
+// The neuron `j` of sample `b`, and its neighbour, of a vertex that advances them, with their state after the latest
+// step: what every step needs stays in registers, as far as these suffice.
+template <class V>
 class NeuronRun {
  public:
-  using N = decltype(Of::fill(0.0f));
-
   // Before step `t` of all steps.
   NeuronRun(V& vertex, unsigned t, unsigned b, unsigned j)
       : vertex_(vertex),
         j_(j),
         width_(vertex.batch * vertex.neurons),
         v_at_(&vertex.membranes[(vertex.keep_history ? t * width_ : 0) + b * vertex.neurons + j]),
-        bias_(Of::load(&vertex.bias[j])),
-        decay_(Of::load(&vertex.decay[j])),
-        gain_(Of::load(&vertex.gain[j])),
-        resting_(Of::load(&vertex.threshold[j])),
-        second_resting_(Of::load(&vertex.second_threshold[j])),
-        v_(Of::load(v_at_)),
+        bias_(Pair::load(&vertex.bias[j])),
+        decay_(Pair::load(&vertex.decay[j])),
+        gain_(Pair::load(&vertex.gain[j])),
+        resting_(Pair::load(&vertex.threshold[j])),
+        second_resting_(Pair::load(&vertex.second_threshold[j])),
+        v_(Pair::load(v_at_)),
         limit_(resting_),
         marker_(j) {
     if constexpr (V::kCounts) {
       counts_at_ = &vertex.counts[b * vertex.neurons + j];
-      counts_ = Of::load(counts_at_);
+      counts_ = Pair::load(counts_at_);
     }
     if constexpr (V::kHasSecond) {
       w_at_ = &vertex.w[(vertex.keep_second ? t * width_ : 0) + b * vertex.neurons + j];
-      w_ = Of::load(w_at_);
+      w_ = Pair::load(w_at_);
       limit_ = resting_ + second().raise(w_);
     }
     spikes_ = fires(v_, limit_);
   }
 
   // One step; the sum comes without the bias, and `row` is that of what is offered. Returns which fire.
-  N advance(N sum, unsigned char reset, unsigned row) {
-    const N current = sum + bias_, u = resetMembrane(v_, spikes_, limit_, reset);
-    N second_limit = second_resting_;
+  float2 advance(float2 sum, unsigned char reset, unsigned row) {
+    const float2 current = sum + bias_, u = resetMembrane(v_, spikes_, limit_, reset);
+    float2 second_limit = second_resting_;
     if constexpr (V::kHasSecond) {
       w_ = second().withoutCurrent(v_, w_, spikes_) + second()[WGain] * current;
       v_ = decay_ * u + gain_ * current + second()[VCoupling] * w_;
-      const N raise = second().raise(w_);
+      const float2 raise = second().raise(w_);
       limit_ = resting_ + raise;
       second_limit += raise;
     } else {
@@ -98,46 +80,37 @@ class NeuronRun {
   void freeze(unsigned row) { store(row, 0); }
 
   void storeCounts() const {
-    if constexpr (V::kCounts) Of::store(counts_at_, counts_);
+    if constexpr (V::kCounts) Pair::store(counts_at_, counts_);
   }
-  N membrane() const { return v_; }
+  float2 membrane() const { return v_; }
 
  private:
-  SecondOf<V, Of> second() const { return {vertex_, j_, Of{}}; }
+  SecondOf<V> second() const { return {vertex_, j_}; }
 
   void store(unsigned row, unsigned marks) {
     v_at_ += vertex_.keep_history ? width_ : 0;
-    Of::store(v_at_, v_);
-    Of::store(&vertex_.offered[row * vertex_.offered_stride + j_], v_);
+    Pair::store(v_at_, v_);
+    Pair::store(&vertex_.offered[row * vertex_.offered_stride + j_], v_);
     if constexpr (V::kHasSecond) {
       w_at_ += vertex_.keep_second ? width_ : 0;
-      Of::store(w_at_, w_);
+      Pair::store(w_at_, w_);
     }
-    unsigned& word = vertex_.marks[row * ((vertex_.neurons + 1) / 2) + j_ / 2];
-    word = Of::kCount == 2 || j_ % 2 == 0 ? marks : word | marks;
+    vertex_.marks[(row * vertex_.neurons + j_) / 2] = marks;
   }
 
   V& vertex_;
   unsigned j_, width_;
   float *v_at_, *w_at_ = nullptr, *counts_at_ = nullptr;
-  N bias_, decay_, gain_, resting_, second_resting_, v_, limit_;
-  N spikes_ = Of::fill(0.0f), w_ = Of::fill(0.0f), counts_ = Of::fill(0.0f);
-  Marker<N> marker_;
+  float2 bias_, decay_, gain_, resting_, second_resting_, v_, limit_;
+  float2 spikes_ = {}, w_ = {}, counts_ = {};
+  Marker marker_;
 };
 
-// The numbers of all samples, two neighbours at a time, dealt out to the workers: body(b, j, N{}).
-inline void forEachOwnNumber(unsigned batch, unsigned neurons, unsigned worker, auto&& body) {
-  const unsigned pairs = (neurons + 1) / 2;
-  unsigned pair = worker;
-  for (unsigned b = 0; b < batch; ++b) {
-    for (; pair < pairs; pair += poplar::MultiVertex::numWorkers()) {
-      if (neurons % 2 == 0) {
-        body(b, 2 * pair, Numbers<float2>{});
-        continue;
-      }
-      for (unsigned j = 2 * pair; j < smaller(2 * pair + 2, neurons); ++j) body(b, j, Numbers<float>{});
-    }
-    pair -= pairs;
+// The neurons of all samples, two neighbours at a time, dealt out to the workers: body(b, j).
+inline void forEachOwnPair(unsigned batch, unsigned neurons, unsigned worker, auto&& body) {
+  unsigned j = 2 * worker;
+  for (unsigned b = 0; b < batch; ++b, j -= neurons) {
+    for (; j < neurons; j += 2 * poplar::MultiVertex::numWorkers()) body(b, j);
   }
 }
 

@@ -215,11 +215,12 @@ class AddShared : public poplar::MultiVertex {
     for (unsigned k = 0; k < own[0]; ++k) {
       float* const to = &g_weights[own[1 + k] * neurons];
       const float* const from = &sums[(worker * kSharedInputs + k) * neurons];
-      forEachNumber(neurons, [&](unsigned j, auto numbers) {
-        auto sum = numbers.load(to + j);
-        for (unsigned g = 0; g < groups; ++g) sum += numbers.load(from + g * kSharedOfTile * neurons + j);
-        numbers.store(to + j, sum);
-      });
+      for (unsigned j = 0; j < neurons; j += 2) {
+        using Of = Numbers<float2>;
+        float2 sum = Of::load(to + j);
+        for (unsigned g = 0; g < groups; ++g) sum += Of::load(from + g * kSharedOfTile * neurons + j);
+        Of::store(to + j, sum);
+      }
     }
   }
 };

@@ -17,7 +17,7 @@ class ReadoutGradient : public poplar::MultiVertex {
   Out<float> g_spikes;      // [rows, neurons]
   InOut<float> g_weights;   // [workers, parts, readable, columns]
   bool starts;              // these sums are 0, which nobody has stored
-  unsigned rows, neurons;   // the last neurons may be to spare:
+  unsigned rows, neurons;   // neurons: even, the last ones may be to spare:
   unsigned readable;        // only these have weights
   unsigned parts, columns;  // columns: even
 
@@ -39,7 +39,7 @@ class ReadoutGradient : public poplar::MultiVertex {
   void addRows(unsigned worker) {
     for (unsigned row = worker; row < rows; row += numWorkers()) {
       float* const to = &g_spikes[row * neurons];
-      forEachNumber(neurons, [&](unsigned j, auto numbers) { numbers.store(to + j, numbers.fill(0.0f)); });
+      for (unsigned j = 0; j < neurons; j += 2) Of::store(to + j, float2{});
       for (unsigned word = 0; word < markWords(neurons); ++word) {
         const unsigned mask = masks[word * rows + row], first = word * kNeuronsOfMark;
         if (mask == 0) continue;

@@ -52,10 +52,15 @@ Counted<V> operator&(Complement<V> a, Complement<V> b) {
   template <class V>                                                               \
   auto operator operation(Counted<V> a, Counted<V> b) {                            \
     return Counted<decltype(a.all operation b.all)>::after(a.all operation b.all); \
+  }                                                                                \
+  template <class V>                                                               \
+  auto operator operation(typename Counted<V>::Element a, Counted<V> b) {          \
+    return Counted<decltype(a operation b.all)>::after(a operation b.all);         \
   }
 COUNTED(+)
 COUNTED(-)
 COUNTED(*)
+COUNTED(/)
 COUNTED(&)
 COUNTED(|)
 COUNTED(==)

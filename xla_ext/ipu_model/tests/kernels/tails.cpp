@@ -24,20 +24,11 @@ using Size = std::pair<std::string, std::string>;  // a class, and a state of it
 // Sizes whose elements go two or more at a time if their number is even, and one by one if it is odd; of Reduce those
 // of floats.
 const std::set<Size> kInPairs = {
-    {"AddShared", "neurons"},
     {"DynamicSlice", "width"},
     {"Gather", "width"},
     {"GatherAt", "width"},
     {"LastSpikes", "num_neurons"},
     {"LastSpikesGradient", "num_neurons"},
-    {"LeakyGradientScan", "neurons"},
-    {"LeakyScan", "neurons"},
-    {"LifFirstGradient", "neurons"},
-    {"LifGradientScan", "neurons"},
-    {"LifLastGradient", "neurons"},
-    {"LifRecurrentGradient", "neurons"},
-    {"LifRecurrentStep", "neurons"},
-    {"LifScan", "neurons"},
     {"ListInputs", "num_inputs"},
     {"LoadBlock", "width"},
     {"Reduce", "inner"},
@@ -51,9 +42,18 @@ const std::set<Size> kInPairs = {
     {"UpdateWindow", "width"},
 };
 
-// Columns of matrices whose rows are added up, which are even.
+// Neurons of a tile, and columns of matrices whose rows are added up, which are even.
 const std::set<Size> kEven = {
+    {"AddShared", "neurons"},
     {"GatherGradient", "neurons"},
+    {"LeakyGradientScan", "neurons"},
+    {"LeakyScan", "neurons"},
+    {"LifFirstGradient", "neurons"},
+    {"LifGradientScan", "neurons"},
+    {"LifLastGradient", "neurons"},
+    {"LifRecurrentGradient", "neurons"},
+    {"LifRecurrentStep", "neurons"},
+    {"LifScan", "neurons"},
     {"ReadoutGradient", "columns"},
     {"RowsCurrent", "neurons"},
     {"RowsDots", "neurons"},

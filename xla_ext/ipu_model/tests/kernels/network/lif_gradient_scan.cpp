@@ -184,9 +184,9 @@ int main(int argc, char** argv) {
   return kernels::runTest(argc, argv, [](const ipu_model::CodeletLibrary& library) {
     for (int surrogate = 0; surrogate < 7; ++surrogate) {
       testBackward(library, 2, {surrogate % 3, surrogate, surrogate % 2 == 0});
-      testBackward(library, 3, {(surrogate + 1) % 3, surrogate, surrogate % 2 == 1});
+      testBackward(library, 4, {(surrogate + 1) % 3, surrogate, surrogate % 2 == 1});
     }
-    for (unsigned n : {1U, 4U, 8U, 10U}) {
+    for (unsigned n : {2U, 4U, 8U, 10U}) {
       testBackward(library, n, {0, 0, false});
       testConstants(library, n, {static_cast<int>(n % 3), 0, n < 4});
       testFirst(library, n);
