@@ -132,11 +132,12 @@ struct Walk {
 constexpr Slots walkOf(Walk walk) { return walk.pairs * kPair + walk.near_pairs * kNearPair + walk.singles * kNeuron; }
 
 // A row of one word: the loads of its pairs, the unions of all but one, the store, two pointers, the branch. Of more:
-// each pair with its load, union and branch; a word its bounds 4, the store and its address 2; pointers and the
+// two pairs with their loads, unions and branch 5; a word its bounds 4, the store and its address 2; pointers and the
 // branch 4.
+constexpr Slots kMarksOfTwo = 5;
 constexpr Slots packedRow(Slots pairs) {
   if (pairs <= kNeuronsOfMark / 2) return 2 * pairs - 1 + 4;
-  return pairs * 3 + (pairs + 7) / 8 * 6 + 4;
+  return (pairs + 1) / 2 * kMarksOfTwo + (pairs + 7) / 8 * 6 + 4;
 }
 
 // The first block of a share 4, so many steps to it, and how many blocks there are 8. A block: the load of its word,

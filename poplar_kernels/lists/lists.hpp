@@ -93,6 +93,14 @@ inline unsigned takeFirstMark(unsigned& mask) {
   return i;
 }
 
+// The marks of the pairs of a word, of a row of so many pairs.
+inline unsigned marksOfWord(const unsigned* row, unsigned pairs, unsigned word) {
+  const unsigned end = smaller((word + 1) * (kNeuronsOfMark / 2), pairs);
+  unsigned all = 0, pair = word * (kNeuronsOfMark / 2);
+  for (; pair + 2 <= end; pair += 2) all |= row[pair] | row[pair + 1];  // two a turn
+  return pair < end ? all | row[pair] : all;
+}
+
 // Calls body(i) for the bits of a mask.
 inline void forEachMark(unsigned mask, auto&& body) {
   while (mask != 0) body(takeFirstMark(mask));

@@ -4,32 +4,25 @@
 #include "../numbers.hpp"
 #include "candidates.hpp"
 #include "cycles.hpp"
+#include "listed_rows.hpp"
 
 namespace snnjax {
 
 // Joins the marks of pairs of neurons, behind the membranes that their tile offers. Workers share rows.
 class PackMarks : public poplar::MultiVertex {
  public:
-  In<unsigned> marks;    // [rows, pairs], of NeuronRun (network/neuron_rows.hpp)
-  InOut<float> offered;  // [rows, stride], membranes of the neurons; the words behind them are written
-  unsigned rows, neurons, stride;
+  In<unsigned> marks;              // [rows, pairs], of NeuronRun (network/neuron_rows.hpp)
+  InOut<float> offered;            // [rows, stride], membranes of the neurons; the words behind them are written
+  unsigned rows, neurons, stride;  // neurons: even
 
-  void compute(unsigned worker) { packed<1>(worker, (neurons + 1) / 2); }
-
- private:
-  void store(unsigned row, unsigned k, unsigned word) { offered[row * stride + neurons + k] = bitsOf<float>(word); }
-
-  // The pairs of a word without a loop over them.
-  template <unsigned kPairs>
-  void packed(unsigned worker, unsigned pairs) {
-    if (pairs == kPairs) return pack<kPairs>(worker);
-    if constexpr (kPairs < kNeuronsOfMark / 2) {
-      packed<kPairs + 1>(worker, pairs);
-    } else {
-      packAll(worker);
-    }
+  void compute(unsigned worker) {
+    const unsigned pairs = neurons / 2;
+    if (pairs > kNeuronsOfMark / 2) return packAll(worker, pairs);
+    useBlock<kNeuronsOfMark / 2>(0, pairs, [&](unsigned, auto of_word) { pack<of_word>(worker); });
   }
 
+ private:
+  // The pairs of a word without a loop over them.
   template <unsigned kPairs>
   void pack(unsigned worker) {
     for (unsigned row = worker; row < rows; row += numWorkers()) {
@@ -39,18 +32,15 @@ class PackMarks : public poplar::MultiVertex {
     }
   }
 
-  void packAll(unsigned worker) {
-    const unsigned pairs = (neurons + 1) / 2;
+  void packAll(unsigned worker, unsigned pairs) {
     for (unsigned row = worker; row < rows; row += numWorkers()) {
-      for (unsigned first = 0; first < pairs; first += kNeuronsOfMark / 2) {
-        unsigned word = 0;
-        for (unsigned pair = first; pair < smaller(first + kNeuronsOfMark / 2, pairs); ++pair) {
-          word |= marks[row * pairs + pair];
-        }
-        store(row, first / (kNeuronsOfMark / 2), word);
+      for (unsigned word = 0; word < markWords(neurons); ++word) {
+        store(row, word, marksOfWord(&marks[row * pairs], pairs, word));
       }
     }
   }
+
+  void store(unsigned row, unsigned k, unsigned word) { offered[row * stride + neurons + k] = bitsOf<float>(word); }
 };
 
 // The candidates of rows at their home, from what tiles offer. Each worker lists its share of the neurons.
@@ -109,7 +99,7 @@ using namespace cycles;
 
 std::uint64_t workerCycles(const PackMarks& vertex, unsigned worker) {
   const unsigned rows = vertex.rows > worker ? (vertex.rows - worker - 1) / vertex.numWorkers() + 1 : 0;
-  return entry(5, false) + 6 + rows * packedRow((vertex.neurons + 1) / 2);
+  return entry(5, false) + 6 + rows * packedRow(vertex.neurons / 2);
 }
 
 std::uint64_t workerCycles(const SelectMarked& vertex, unsigned worker) {

@@ -88,10 +88,10 @@ constexpr Slots kOfferedSpike = 4, kPlacedSpike = 3, kComparedSpike = 5, kSearch
 // list: its first row, the branch; one or four of them share the pointer and the loop. A row: the load of the next one,
 // the branch.
 constexpr Slots kSelect = 11, kSelectedList = 4, kFourLists = 10, kSelectedRow = 2;
-// ListBlock. A sample: pointers 8, the loop 3, the end of the list. Marks of two pairs: two loads and unions, the loop;
-// a word of them its bounds 4, its store with the address 2, its load, the mask, the branch, the loop. A spike: its bit
-// with the branch 4, its row 2, its membrane, a sum, the key 3.
-constexpr Slots kBlockRow = 12, kMarksOfTwo = 5, kFiredWord = 10, kFiredSpike = 11;
+// ListBlock. A sample: pointers 8, the loop 3, the end of the list. A word of marks (kMarksOfTwo) its bounds 4, its
+// store with the address 2, its load, the mask, the branch, the loop. A spike: its bit with the branch 4, its row 2,
+// its membrane, a sum, the key 3.
+constexpr Slots kBlockRow = 12, kFiredWord = 10, kFiredSpike = 11;
 
 // ListSpikes: of two pairs two loads, of which the second one takes no mask along, their lanes in one and on the way to
 // a main register 3, branch, loop; of one left over a load and a mask fewer. Where one fired: two loads and branches

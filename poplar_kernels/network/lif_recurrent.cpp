@@ -130,15 +130,17 @@ class ListBlock : public poplar::MultiVertex {
   InOut<float> offered;        // [batch, num_steps, offered_stride]; the words behind the membranes are written
   Out<unsigned> lists;         // [batch, wordsOfKept(slots)]
   InOut<unsigned> iterations;  // [workers], each counts its own
-  unsigned num_steps, batch, neurons, offered_stride, slots, first_id;  // num_steps: of a block of steps
+  unsigned num_steps, batch, neurons, offered_stride, slots, first_id;  // num_steps: of a block of steps; neurons: even
 
   void compute(unsigned worker) {
     const unsigned iteration = iterations[worker]++;
     if (iteration >= num_steps) return;
+    const unsigned pairs = neurons / 2;
     for (unsigned b = worker; b < batch; b += numWorkers()) {
       const unsigned row = b * num_steps + iteration;
       for (unsigned word = 0; word < markWords(neurons); ++word) {
-        offered[row * offered_stride + neurons + word] = bitsOf<float>(marksOf(row, word));
+        const unsigned marked = marksOfWord(&marks[row * pairs], pairs, word);
+        offered[row * offered_stride + neurons + word] = bitsOf<float>(marked);
       }
       list(row, &lists[b * wordsOfKept(slots)]);
     }
@@ -156,16 +158,6 @@ class ListBlock : public poplar::MultiVertex {
     }
     own.end();
     return own;
-  }
-
- private:
-  unsigned marksOf(unsigned row, unsigned word) const {
-    constexpr unsigned kPairs = kNeuronsOfMark / 2;
-    const unsigned pairs = (neurons + 1) / 2, end = smaller((word + 1) * kPairs, pairs);
-    unsigned all = 0, pair = word * kPairs;
-    for (; pair + 2 <= end; pair += 2) all |= marks[row * pairs + pair] | marks[row * pairs + pair + 1];
-    if (pair < end) all |= marks[row * pairs + pair];
-    return all;
   }
 };
 
@@ -341,7 +333,7 @@ std::uint64_t workerCycles(const LifRecurrentStep<W, has_second, selects>& verte
 }
 
 std::uint64_t workerCycles(const ListBlock& vertex, unsigned worker) {
-  const unsigned iteration = vertex.iterations[worker] - 1, pairs = (vertex.neurons + 1) / 2;
+  const unsigned iteration = vertex.iterations[worker] - 1, pairs = vertex.neurons / 2;
   if (iteration >= vertex.num_steps) return kIdle + kCounted;
   Slots slots = entry(10, false) + kCounted;
   std::vector<unsigned> words(wordsOfKept(vertex.slots));

@@ -53,7 +53,7 @@ static_assert(membraneGradient(GradientSwitches{kSubtract, kSuperspike, true}) =
 // Lists.
 static_assert(walkOf({30, 4, 1}) == 30 * 7 + 4 * 10 + 6);
 static_assert(partOf(3, 2) == 24 + 3 * 8);
-static_assert(packedRow(3) == 5 + 4 && packedRow(11) == 33 + 2 * 6 + 4);
+static_assert(packedRow(3) == 5 + 4 && packedRow(11) == 6 * 5 + 2 * 6 + 4);
 static_assert(blocksOfRow(30, 6) == 30 * 4 && blocksOfRow(9, 22) == 9 * (5 + 2 * 6));
 static_assert(joinRow(5, 2) == 12 * 4 + 8 + 2 * 24 + 5 * 10 + 14 + 2 * 2);
 // 700 candidates: the extremes, nine counts of 175 fours.

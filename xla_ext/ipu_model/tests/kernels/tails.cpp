@@ -54,6 +54,8 @@ const std::set<Size> kEven = {
     {"LifRecurrentGradient", "neurons"},
     {"LifRecurrentStep", "neurons"},
     {"LifScan", "neurons"},
+    {"ListBlock", "neurons"},
+    {"PackMarks", "neurons"},
     {"ReadoutGradient", "columns"},
     {"RowsCurrent", "neurons"},
     {"RowsDots", "neurons"},
