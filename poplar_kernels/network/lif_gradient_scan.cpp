@@ -166,7 +166,7 @@ std::uint64_t workerCycles(const LifGradientScan<has_second, learns>& vertex, un
                      secondGradientOf(vertex) + (has_second && learns ? kSecondConstantsGradient : 0);
   const Slots slots = entry((has_second ? 24 : 19) + (learns ? 4 : 0) + (has_second || learns ? 0 : 1), false);
   return slots + ownPairs(vertex, worker, [&](unsigned b, unsigned j) -> Slots {
-           const unsigned inside = stepsInside(vertex.lengths[b], *vertex.block * vertex.num_steps, vertex.num_steps);
+           const unsigned inside = stepsOf(vertex, b);
            const Slots around = kScanNumber + (vertex.num_steps - inside) * kPaddedStep;
            if constexpr (has_second || learns) {
              return around + inside * step;
@@ -180,7 +180,7 @@ template <bool learns>
 std::uint64_t workerCycles(const LeakyGradientScan<learns>& vertex, unsigned worker) {
   const Slots step = kLeakyGradient + (learns ? kLeakyConstants : 0);
   return entry(learns ? 15 : 12, false) + ownPairs(vertex, worker, [&](unsigned b, unsigned) {
-           const unsigned inside = stepsInside(vertex.lengths[b], *vertex.block * vertex.num_steps, vertex.num_steps);
+           const unsigned inside = stepsOf(vertex, b);
            return kScanNumber + kLeakyNumber + inside * step + (vertex.num_steps - inside) * kLeakyPadding;
          });
 }

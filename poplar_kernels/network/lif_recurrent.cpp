@@ -396,15 +396,10 @@ std::uint64_t workerCycles(const MergeSpikes<ranked>& vertex, unsigned worker) {
          rows * (kMergedRow + (ranked ? kTestsOfRanked : 0));
 }
 
-template class MergeSpikes<false>;
-template class MergeSpikes<true>;
-template class LifRecurrentStep<float, false, false>;
-template class LifRecurrentStep<float, false, true>;
-template class LifRecurrentStep<float, true, false>;
-template class LifRecurrentStep<float, true, true>;
-template class LifRecurrentStep<half, false, false>;
-template class LifRecurrentStep<half, false, true>;
-template class LifRecurrentStep<half, true, false>;
-template class LifRecurrentStep<half, true, true>;
+SNNJAX_INSTANCES_OF_CHOICES(MergeSpikes)
+SNNJAX_INSTANCES_OF_CHOICES(LifRecurrentStep, float, false)
+SNNJAX_INSTANCES_OF_CHOICES(LifRecurrentStep, float, true)
+SNNJAX_INSTANCES_OF_CHOICES(LifRecurrentStep, half, false)
+SNNJAX_INSTANCES_OF_CHOICES(LifRecurrentStep, half, true)
 
 }  // namespace snnjax

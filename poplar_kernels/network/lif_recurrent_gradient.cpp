@@ -239,11 +239,8 @@ std::uint64_t workerCycles(const StepDots<W>& vertex, unsigned worker) {
   return slots;
 }
 
-template class LifRecurrentGradient<false, false>;
-template class LifRecurrentGradient<false, true>;
-template class LifRecurrentGradient<true, false>;
-template class LifRecurrentGradient<true, true>;
-template class StepDots<float>;
-template class StepDots<half>;
+SNNJAX_INSTANCES_OF_CHOICES(LifRecurrentGradient, false)
+SNNJAX_INSTANCES_OF_CHOICES(LifRecurrentGradient, true)
+SNNJAX_INSTANCES_OF_FLOATS(StepDots)
 
 }  // namespace snnjax

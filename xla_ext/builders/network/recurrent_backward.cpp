@@ -77,10 +77,11 @@ class RecurrentBackward : LayerPass {
     const unsigned columns = layer.tiles.columns, of_share = neuronsOfShare(layer.neurons);
     const auto shareOf = [=](unsigned neuron) { return std::min(neuron / of_share, kShares - 1); };
     const ComputeSet set = addSet("slots");
-    for (std::size_t g = 0; g < layer.sample_groups.size(); ++g) {
-      const std::size_t samples = layer.sample_groups[g].count, steps = plan.block_steps + 1;
-      slots_.push_back(addGroup(graph, UNSIGNED_SHORT, layer, g, samples * steps * columns, name("slots")));
-      pass.zeros.push_back(slots_.back().reshape({layer.tiles.count, samples, steps, columns}).slice(0, 1, 2));
+    const std::size_t steps = plan.block_steps + std::size_t{1}, of_sample = steps * columns;
+    slots_ =
+        addGroups(graph, UNSIGNED_SHORT, layer, name("slots"), [=](unsigned samples) { return samples * of_sample; });
+    for (const Tensor& own : slots_) {
+      pass.zeros.push_back(own.reshape({own.dim(0), own.dim(1) / of_sample, steps, columns}).slice(0, 1, 2));
     }
     forEachTile(*this, [&](const LayerTile& at) {
       addVertex(graph, set, "snnjax::SlotsOfNeurons", at.tile(),

@@ -33,17 +33,10 @@ class RecurrentForward : LayerPass {
  private:
   ComputeSet addSet(const char* what) { return graph.addComputeSet(name(what)); }
 
-  // [blocks, batch * columns], of each sample on the tiles of its group.
-  Tensor addRows(const Type& type, std::size_t columns, const char* what) {
-    const Tensor all = graph.addVariable(type, {layer.tiles.count, plan.options.batch * columns}, name(what));
-    forEachTile(*this, [&](const LayerTile& at) { graph.setTileMapping(at.ownRows(all), at.tile()); });
-    return all;
-  }
-
   // To the tiles of the layer, once and not in every step.
   Tensor bring(const Tensor& current) {
     if (layer.row_parts == 1) return current;
-    const Tensor own = LayerPass::addRows(layer.tiles.columns, name("own_current"));
+    const Tensor own = addRows(layer.tiles.columns, name("own_current"));
     pass.body.add(Copy(current, own));
     return own;
   }
@@ -94,7 +87,7 @@ class RecurrentForward : LayerPass {
   }
 
   void addSamples() {
-    sent_ = addRows(FLOAT, layer.tiles.columns, "sent");
+    sent_ = addStates(graph, plan, l, 1, name("sent"));
     for (std::size_t g = 0; g < layer.sample_groups.size(); ++g) {
       for (unsigned sample = 0; sample < layer.sample_groups[g].count; ++sample) addSample(g, sample);
     }

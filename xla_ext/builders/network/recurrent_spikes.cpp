@@ -134,10 +134,8 @@ Sequence addFirstSpikesGradient(const LayerPass& of, const Tensor& g_current) {
   Sequence program;
   if (!cotangents.g_first_spikes.valid()) return program;
   const Tensor all = addRecordOfAll(of.graph, list);
-  std::vector<Tensor> groups;
-  for (std::size_t g = 0; g < layer.sample_groups.size(); ++g) {
-    groups.push_back(addGroup(of.graph, FLOAT, layer, g, layer.sample_groups[g].count * neurons, nameOf(of.l, "dots")));
-  }
+  const std::vector<Tensor> groups =
+      addGroups(of.graph, FLOAT, layer, nameOf(of.l, "dots"), [=](unsigned samples) { return samples * neurons; });
   const ComputeSet set = of.graph.addComputeSet(nameOf(of.l, "first_spikes_gradient"));
   const std::string type = templateVertex("snnjax::RowsDots", weightsType(of.plan));
   forEachTile(of, [&](const LayerTile& at) {
