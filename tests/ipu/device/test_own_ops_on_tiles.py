@@ -357,9 +357,7 @@ def test_result_of_a_large_network_does_not_depend_on_tiles(capacity: int | None
 
 
 def test_profile_adds_up() -> None:
-    arrays = cases.lif_network(
-        np.random.default_rng(6), recurrent=(0,)
-    )  # a loop over steps, which counts them
+    arrays = cases.lif_network(np.random.default_rng(6), recurrent=(0,))
     network = OnIpu("lif_network", arrays, capacity=4)
     compiled = network.compile(16, 2, version="bow")
     network.run(compiled)
@@ -369,7 +367,8 @@ def test_profile_adds_up() -> None:
     assert profile.cycles == data["cycles"]["total"] == sum(profile.phases)
     assert profile.phases.compute == sum(each["cycles"] for each in data["compute_sets"])
     assert profile.seconds == profile.cycles / data["clock_hz"]
-    assert profile.codelets["snnjax::Advance"] == Codelet(profile.codelets["snnjax::Advance"].count, 66, 66)
+    turned = profile.codelets["snnjax::TurnMasks"]  # of one vertex, which runs once
+    assert turned == Codelet(1, turned.max, turned.max)
     assert profile.unknown_codelets == []
     assert all(0 < codelet.mean <= codelet.max for codelet in profile.codelets.values())
     assert profile.tile_memory.shape == (32,)
@@ -415,7 +414,8 @@ def executions_of(
 def test_layers_without_recurrence_run_over_all_steps_at_once() -> None:
     """No compute set runs once a step, and a further layer adds compute sets of its own."""
     few, many = executions_of((8, 8), steps=2), executions_of((8, 8), steps=9)
-    assert {*few.values(), *many.values()} == {1}
+    assert {*few.values()} == {1}
+    assert max(many.values()) < 9  # those of events that name an input twice run again
     assert len(executions_of((8,), steps=9)) < len(many)
 
 
