@@ -12,13 +12,11 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 from jax import dtypes
-from jax._src import pjit as _pjit
 from jax._src.config import default_device as default_device
 from jax._src.core import DropVar as DropVar  # an unused result of a primitive
 from jax._src.core import ShapedArray as ShapedArray  # results of a primitive carry their shard_map axes
 from jax._src.core import stage_p as stage_p  # what a number of NumPy passes to be JAX's
 from jax._src.interpreters import mlir as _mlir
-from jax._src.interpreters import pxla as _pxla
 from jax._src.util import cache as cache  # also keyed by JAX's trace context (x64, for instance)
 from jax.core import Tracer as Tracer
 from jax.extend.core import JaxprEqn as JaxprEqn
@@ -91,16 +89,6 @@ def lower_with_few_dialects() -> None:
     # JAX's own function, with this class: other callers of the class keep all dialects.
     names = {**vars(_mlir), "JaxIrContext": Context}
     _mlir.make_ir_context = types.FunctionType(_mlir.make_ir_context.__code__, names)
-
-
-def forget_lowered() -> None:
-    """Drop the MLIR of compiled programs, for tests: half of what these hold, and nothing that a call needs again.
-
-    Only in versions that keep it where it is looked for, where ``test_jax_private.py`` holds that it has an effect.
-    """
-    if _jaxlib_version.__version__.startswith("0.10."):
-        _pjit._pjit_lower.cache_clear()
-        _pxla._cached_lowering_to_hlo.cache_clear()
 
 
 def compile_options(serialised: bytes) -> CompileOptions:

@@ -88,31 +88,19 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_runtest_teardown() -> None:
-    """A worker that holds much after a test drops how its programs were lowered, and if it must, what it has compiled.
+    """A worker that holds much after a test drops the programs that it has compiled, and returns their memory.
 
-    Much of it is what XLA and LLVM needed while they compiled, freed with the programs and kept by the allocator.
+    Nearly all of it is what XLA and LLVM needed while they compiled, freed with the programs and kept by the allocator.
     """
-    most = 0.6 * MOST_MEMORY  # single tests need up to 0.3 more
-    if held() > most:
-        _jax_compat.forget_lowered()
-        return_memory()
-        if held() > 0.8 * most:
-            jax.clear_caches()
-            return_memory()
-
-
-def held() -> int:
-    """The bytes of this process in memory; 0 on macOS and Windows, which do not say."""
     statistics = Path("/proc/self/statm")
-    if not statistics.exists():
-        return 0
-    return int(statistics.read_text(encoding="utf-8").split()[1]) * mmap.PAGESIZE
-
-
-def return_memory() -> None:
-    gc.collect()
-    if platform.libc_ver()[0] == "glibc":
-        ctypes.CDLL(None).malloc_trim(0)
+    if not statistics.exists():  # macOS and Windows do not say
+        return
+    held = int(statistics.read_text(encoding="utf-8").split()[1]) * mmap.PAGESIZE
+    if held > 0.6 * MOST_MEMORY:  # single tests need up to 0.3 more
+        jax.clear_caches()
+        gc.collect()
+        if platform.libc_ver()[0] == "glibc":
+            ctypes.CDLL(None).malloc_trim(0)
 
 
 @pytest.fixture(scope="session", autouse=True)

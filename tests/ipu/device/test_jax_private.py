@@ -51,25 +51,6 @@ def test_programs_of_tests_are_lowered_with_few_dialects() -> None:
         assert context.is_registered_operation("gpu.launch") != is_known
 
 
-def test_forgotten_lowerings_are_those_of_programs_that_stay() -> None:
-    """As tests/conftest.py asks: a call compiles nothing again, and what was kept of its lowering is gone."""
-    program, numbers, steps = jax.jit(lambda x: 3 * x), jax.device_put(np.ones(5, np.float32)), []
-    monitor = lambda event, seconds, **_: steps.append(event.rsplit("/", 1)[1])  # noqa: E731
-    program(numbers)
-    jax.monitoring.register_event_duration_secs_listener(monitor)
-    try:
-        program.lower(numbers)
-        assert "jaxpr_to_mlir_module_duration" not in steps
-        _jax_compat.forget_lowered()
-        program(numbers)
-        assert not steps
-        program.lower(numbers)
-        is_known = version(jax.lib.__version__) == (0, 10)
-        assert ("jaxpr_to_mlir_module_duration" in steps) == is_known
-    finally:
-        jax.monitoring.unregister_event_duration_listener(monitor)
-
-
 def test_platform_that_is_registered_is_known_and_donates(monkeypatch) -> None:
     assert _jax_private.is_known_platform("cpu")
     assert not _jax_private.is_known_platform("snnjax_test")
