@@ -12,10 +12,8 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 from jax import dtypes
-from jax._src.config import default_device as default_device
 from jax._src.core import DropVar as DropVar  # an unused result of a primitive
 from jax._src.core import ShapedArray as ShapedArray  # results of a primitive carry their shard_map axes
-from jax._src.core import stage_p as stage_p  # what a number of NumPy passes to be JAX's
 from jax._src.interpreters import mlir as _mlir
 from jax._src.util import cache as cache  # also keyed by JAX's trace context (x64, for instance)
 from jax.core import Tracer as Tracer

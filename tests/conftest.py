@@ -40,7 +40,6 @@ from snnjax_jax_plugin import _wire
 from snnjax import _jax_compat
 from snnjax.graph import segments
 from tests.errors import messages
-from tests.project import moves
 
 # With few tiles, so that programs compile and run fast. Programs that tests start see none of these settings.
 IPUS = {"SNNJAX_IPU_DEVICES": "4", "SNNJAX_IPU_TILES": "8"}
@@ -52,7 +51,6 @@ if _wire.path().exists():
     jax.config.update("jax_platforms", "cpu")
 
 _jax_compat.lower_with_few_dialects()
-moves.in_numpy()
 # Without a folder for it there is no cache, and no key of each program to compute.
 jax.config.update("jax_enable_compilation_cache", "JAX_COMPILATION_CACHE_DIR" in os.environ)
 jax.config.update("jax_numpy_dtype_promotion", "strict")

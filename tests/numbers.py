@@ -13,7 +13,7 @@ Pick = Callable[..., Any]
 
 
 def array(values: ArrayLike, dtype: DTypeLike) -> jax.Array:
-    """Converted by NumPy and moved as it is: `jnp.asarray` may compile a program for each shape."""
+    """Converted by NumPy and moved as it is: `jnp.asarray` compiles a program for each shape."""
     return jax.device_put(np.asarray(values).astype(jnp.dtype(dtype)))
 
 
