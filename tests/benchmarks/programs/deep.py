@@ -118,11 +118,12 @@ def outputs_of(of: Deep, alternative: str, train: bool) -> Callable[[Any, Any], 
     return lambda params, inputs: net.apply(params, None, inputs, stats=stats, train=train)[0].output
 
 
-def jit(of: Deep, function: Callable[..., Any]):
-    """With the options that a user should give, ours and plain JAX alike."""
+def jit(of: Deep, alternative: str, function: Callable[..., Any]):
+    """With the options that a user should give; plain JAX has them in any case, as elsewhere."""
     widest = max(math.prod(shape) for shape in made(of).shapes.values())
     is_large = np.dtype(np.float32).itemsize * of.steps * of.batch * widest >= LARGE
-    return jax.jit(function, compiler_options={} if is_large else snnjax.compiler_options())
+    has_none = is_large and alternative != PLAIN
+    return jax.jit(function, compiler_options={} if has_none else snnjax.compiler_options())
 
 
 def program(of: Deep, alternative: str, task: str) -> tuple[Callable[..., Any], tuple[Any, ...]]:
@@ -130,8 +131,12 @@ def program(of: Deep, alternative: str, task: str) -> tuple[Callable[..., Any], 
     params, _, inputs, labels = data(of)
     forward = outputs_of(of, alternative, task == GRADIENT)
     if task == GRADIENT:
-        return jit(of, jax.value_and_grad(loss_of(forward))), (params, inputs, labels)
-    return jit(of, lambda params, inputs: jnp.mean(forward(params, inputs), axis=0)), (params, inputs)
+        return jit(of, alternative, jax.value_and_grad(loss_of(forward))), (params, inputs, labels)
+
+    def mean(params: Params, inputs: jax.Array) -> jax.Array:
+        return jnp.mean(forward(params, inputs), axis=0)
+
+    return jit(of, alternative, mean), (params, inputs)
 
 
 def timed(of: Deep, alternative: str, task: str) -> Timer:
