@@ -490,7 +490,7 @@ def _received(constants: LayerConstants, before: LayerState, current: Array) -> 
 # (constants, state, current of the step, what else it knows) -> the state after it; of one step, or of many at once
 Step = Callable[[Any, Any, Array, Any], Any]
 # (constants, states before some steps, their currents) -> the currents with those of recurrent weights
-Received = Callable[[Any, Any, Array], Array]
+Received = Callable[[LayerConstants, State, Array], Array]
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1, 2))
