@@ -538,7 +538,7 @@ def _replayed_backward(
 
     g_first, g_after = scan(back, constants, g[1], (before, known, g[0]), reverse=True)
 
-    def at_once(constants: Any, current: Array) -> tuple[Any, Any]:
+    def at_once(constants: PyTree, current: Array) -> tuple[Any, Any]:
         if received is None:
             return step(constants, before, current, known), None
         fixed = constants._replace(recurrent=jax.lax.stop_gradient(constants.recurrent))
