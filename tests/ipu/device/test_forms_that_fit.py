@@ -32,7 +32,7 @@ ONLY_LISTS = Shape(4, 16, 125, (128, 64, 10), False, 6)
 NEITHER = ONLY_LISTS._replace(batch=160)
 ONLY_DENSE = Shape(32, 4, 21, (512, 512, 512, 10), True, 170)
 ANOTHER_LAYOUT = Shape(32, 32, 11, (1024, 256, 256, 10), True, 85)  # lists in a later one
-SMALL_PRODUCTS = Shape(16, 5, 97, (512, 256, 10), True, 25)  # dense ones with the least memory of all plans
+SMALL_PRODUCTS = Shape(16, 3, 121, (512, 256, 10), True, 25)  # dense ones with the least memory of all plans
 
 
 def arguments(shape: Shape):
