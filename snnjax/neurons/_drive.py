@@ -1,6 +1,7 @@
 """`drive`: how strong the currents of a neuron model should be at the start."""
 
 import functools
+import math
 from typing import Any
 
 import jax
@@ -38,10 +39,13 @@ def drive(neuron: Neuron) -> float:
     not spike it is the one at which their membranes deviate by 1. Not a number if no current has a finite response.
     """
     # One program that runs now, also while another one is traced.
-    return float(jax.jit(functools.partial(_drive, neuron)).lower().compile()())
+    each = np.asarray(jax.jit(functools.partial(_drives, neuron)).lower().compile()())
+    stable = each[~np.isnan(each)]
+    return float(np.median(stable)) if stable.size else math.nan  # the median, since single neurons may be unstable
 
 
-def _drive(neuron: Neuron) -> Array:
+def _drives(neuron: Neuron) -> Array:
+    """`drive` of single neurons; not a number for those without a finite response."""
     # Neurons that need all steps share their constants.
     count = neuron.num_neurons or (_NEURONS if neuron.num_steps is None else 1)
     params = drawn(neuron, jax.random.key(0), count)
@@ -50,12 +54,12 @@ def _drive(neuron: Neuron) -> Array:
     deviation = jnp.sqrt((1 - EXPECTED_RATE) * noise + EXPECTED_RATE * mean)
     has_reset = neuron.glif is None or neuron.glif.reset != "none"
     if not neuron.spikes:
-        return 1 / jnp.nanmedian(deviation)
+        return 1 / deviation
     if neuron.sequence is not None or not has_reset:
         share: Array | float = _SHARE
     else:
         share = _SHARE + _SHARE_OF_SQUARE * (mean / noise) ** 2
-    return jnp.nanmedian(share * distance / deviation)  # the median, because single neurons may be unstable
+    return share * distance / deviation
 
 
 def _distance(neuron: Neuron, params: Params, quiet: Array) -> Array:
