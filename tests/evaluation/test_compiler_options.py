@@ -46,7 +46,7 @@ def cleared(run, *arguments):
     # On a busy machine other threads than before may run a part, in memory of their own; some call meets the same ones.
     return min(pages[20:])
 
-arguments = jnp.ones((4000, 500)), jnp.eye(500)
+arguments = jnp.ones((62_500, 32)), jnp.eye(32)
 for options in (snnjax.compiler_options(), None):
     print(cleared(jax.jit(function, compiler_options=options), *arguments))
 """

@@ -214,7 +214,7 @@ HEADERS = st.dictionaries(
 
 
 @hypothesis.given(st.dictionaries(NAMES, TREES, max_size=3), HEADERS)
-@hypothesis.settings(max_examples=400, deadline=None)
+@hypothesis.settings(max_examples=120, deadline=None)
 def test_what_is_saved_comes_back_equal_or_is_refused(tree: dict, header: dict) -> None:
     try:
         jax.tree.leaves(tree)
