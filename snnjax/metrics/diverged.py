@@ -34,7 +34,7 @@ def diverged(state: State) -> Bool[Array, " batch"]:
     """
     found = []
     for path, leaf in jax.tree_util.tree_leaves_with_path(state):
-        # What is in transit may have a row for each step before the batch axis, and a chip's current one of each synapse.
+        # Before the batch axis, what is in transit may have a row for each step, and a chip's current one a synapse.
         rows = "pending", "sent", "spikes", "earlier_spikes", "arriving", "current"
         has_rows = path and getattr(path[-1], "name", None) in rows
         batch_axis = jnp.ndim(leaf) - 2 if has_rows else 0
