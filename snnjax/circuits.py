@@ -19,6 +19,7 @@ from snnjax._check import (
     check_integer,
     check_key,
     check_shape,
+    check_switches,
     concrete,
     fail,
     short_repr,
@@ -53,6 +54,13 @@ class Distribution(Protocol):
         ...
 
 
+def _check_ascending(op: str, **ends: float) -> None:
+    (low, least), (high, most) = ends.items()
+    if least > most:
+        hint = "Pass the smallest value first"
+        fail(f"{op}: `{low}` must be below `{high}`, {most:g}, got {least:g}. {hint}.")
+
+
 @explained
 class Normal(NamedTuple):
     """A normal distribution; values outside `least` to `most` are drawn again."""
@@ -64,6 +72,10 @@ class Normal(NamedTuple):
 
     def quantiles(self, shares: np.ndarray) -> np.ndarray:
         """The values below which these shares are."""
+        if self.std <= 0:
+            hint = "Pass a number in place of the distribution"
+            fail(f"Normal: `std` must be above 0, got {self.std:g}. {hint}.")
+        _check_ascending("Normal", least=self.least, most=self.most)
         low, high = (
             0.5 * math.erfc((self.mean - end) / self.std / 2**0.5) for end in (self.least, self.most)
         )
@@ -82,6 +94,7 @@ class Uniform(NamedTuple):
 
     def quantiles(self, shares: np.ndarray) -> np.ndarray:
         """The values below which these shares are."""
+        _check_ascending("Uniform", low=self.low, high=self.high)
         return self.low + (self.high - self.low) * shares
 
 
@@ -332,14 +345,17 @@ class Populations:
         sources, targets = (
             np.arange(self[name].start, self[name].stop) for name in (each.source, each.target)
         )
+        if each.one_to_one not in (None, True):
+            actual, hint = short_repr(each.one_to_one), "Pass another rule"
+            fail(f"{_CONNECT}: `{where}.one_to_one` must be True or left out, got {actual}. {hint}.")
+        check_switches(_CONNECT, autapses=each.autapses)
         rule, counts = _counts(where, given[0], each, sources, targets, blocks, draw)
         firsts = np.zeros((blocks, len(sources) + 1), np.int64)
         np.cumsum(counts, axis=1, out=firsts[:, 1:])
-        late = 1 + np.rint(
-            _values(f"{where}.delay", each.delay, _DELAYS) / self.dt
-        )  # a spike is at the end of its step
-        if late.min() < 1 or late.max() > _MOST_OF_ROW:
-            wrong = (float(late.min() if late.min() < 1 else late.max()) - 1) * self.dt
+        delays = _values(f"{where}.delay", each.delay, _DELAYS)
+        late = 1 + np.rint(delays / self.dt)  # a spike is at the end of its step
+        if delays.min() < 0 or late.max() > _MOST_OF_ROW:
+            wrong = float(delays.min() if delays.min() < 0 else delays.max())
             hint = "Limit its distribution"
             fail(
                 f"{_CONNECT}: `{where}.delay` must be 0 to {_MOST_OF_ROW - 1} steps, got {wrong:g} ms. {hint}."

@@ -64,8 +64,8 @@ def stdp(
 
     Raises:
         ValueError: if the lists or traces do not match the weights or synapses, or the weights not the synapses, the
-            weights or traces are no floating-point numbers, a decay is not between 0 and 1, the bounds are in the wrong
-            order, or known plastic weights are outside them.
+            weights or traces are neither float32 nor float64, a decay is not between 0 and 1, the bounds are in the
+            wrong order, or known plastic weights are outside them.
 
     Example:
         >>> import jax.numpy as jnp
@@ -166,11 +166,9 @@ def stdp_traces(
 
 def _sizes(weights: Array, traces: STDPTraces, synapses: Synapses | None) -> tuple[int, int]:
     """The number of inputs and of neurons."""
-    check_float_array("stdp", "weights", weights)
+    _check_precise("stdp", "weights", weights)
     for name in ("before", "after"):
-        check_float_array(
-            "stdp", f"traces.{name}", getattr(traces, name)
-        )  # in integers, decays and rates would be 0
+        _check_precise("stdp", f"traces.{name}", getattr(traces, name))
     if synapses is None:
         check_shape("stdp", "weights", weights, (None, None), "inputs, neurons", "Or pass their synapses")
         hint = "Make them with stdp_traces of these weights"
@@ -219,7 +217,7 @@ def short_term(
 
     Raises:
         ValueError: if the list is not of as many neurons as the state, a number of the rule is not between 0 and 1, or
-            the state holds no floating-point numbers.
+            the state is neither float32 nor float64.
 
     Example:
         >>> import jax.numpy as jnp
@@ -234,7 +232,7 @@ def short_term(
         Tsodyks, Pawelzik and Markram 1998, doi:10.1162/089976698300017502.
     """
     for name, each in zip(ShortTermState._fields, state, strict=True):
-        check_float_array("short_term", f"state.{name}", each)
+        _check_precise("short_term", f"state.{name}", each)
     neurons, dtype = state.used.shape[0], state.used.dtype
     _check_list("spikes", spikes, neurons, "short_term")
     check_short_term("short_term", "rule", rule, neurons)
@@ -256,6 +254,16 @@ def short_term_state(num_neurons: int, dtype: DTypeLike = jnp.float32) -> ShortT
     """
     num_neurons = check_integer("short_term_state", "num_neurons", num_neurons, 0)
     return ShortTermState(jnp.zeros(num_neurons, dtype), jnp.ones(num_neurons, dtype))
+
+
+def _check_precise(op: str, argument: str, array: Array) -> None:
+    """Check that an array holds small changes: in integers rates are 0, and half precision rounds them off."""
+    check_float_array(op, argument, array)
+    if array.dtype not in (jnp.float32, jnp.float64):
+        given = array.dtype.name
+        fail(
+            f"{op}: `{argument}` must be float32 or float64, got {given}: small changes would be lost. Cast them."
+        )
 
 
 def _check_list(argument: str, spikes: SparseSpikes, num_neurons: int, op: str = "stdp") -> None:

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Int, PRNGKeyArray
 from snnjax._check import check_integer, fail
 from snnjax.data._random import generator
 from snnjax.data.datasets import EventDataset
-from snnjax.data.event_lists import RaggedLists, pack
+from snnjax.data.event_lists import RaggedLists, pack, warn_of_unlisted
 
 # Samples changed at once, so that the temporary arrays stay in the cache.
 _BLOCK = 8
@@ -45,6 +45,8 @@ def augment_camera_events(
     the nearest pixel that it shows had one; outside of the sensor there is none. Lists keep their capacity; where they
     overflow, events are dropped as in `bin_events`. The changes of a sample depend on the key and its index.
 
+    Events that the lists of `events` do not hold are not counted afterwards; a RuntimeWarning tells of them.
+
     Errors: the inputs are not those of such a camera or are renumbered by `EventDataset.channels_last`, a limit is
     negative, the scale is 1 or more, or a share above 1.
 
@@ -76,6 +78,7 @@ def augment_camera_events(
     if not (is_good and augmentation.scale < 1):
         expected = "have limits of at least 0, shares of at most 1 and a scale below 1"
         fail(f"{op}: `augmentation` must {expected}, got {augmentation}. Try CameraAugmentation().")
+    warn_of_unlisted(op, events.counts, events.capacity)
     ids, counts = events.ids.copy(), events.counts.copy()
     # Two streams, each in the order of the samples: what one is changed by does not depend on how many follow.
     draws, chances = generator(key, 0).random((len(events), _AMOUNTS)), generator(key, 1)

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, PRNGKeyArray
 from snnjax._check import fail
 from snnjax.data._random import generator
 from snnjax.data.datasets import EventDataset
-from snnjax.data.event_lists import RaggedLists, pack
+from snnjax.data.event_lists import RaggedLists, pack, warn_of_unlisted
 
 # Evenly spaced places of each axis that are displaced independently.
 _KNOTS = 4
@@ -44,6 +44,8 @@ def augment_events(
     channel ``c + shift + channel_warp(c)``, both rounded; outside there is none. Lists keep their capacity; where they
     overflow, events are dropped as in `bin_events`. The changes of a sample depend on the key and its index.
 
+    Events that the lists of `events` do not hold are not counted afterwards; a RuntimeWarning tells of them.
+
     Errors: a limit is negative, or a share is above 1.
 
     Example:
@@ -63,6 +65,7 @@ def augment_events(
     if not (all(limit >= 0 for limit in augmentation) and all(share <= 1 for share in shares)):
         expected = "have limits of at least 0 and shares of at most 1"
         fail(f"augment_events: `augmentation` must {expected}, got {augmentation}. Try EventAugmentation().")
+    warn_of_unlisted("augment_events", events.counts, events.capacity)
     ids, counts = events.ids.copy(), events.counts.copy()
     # Two streams, each in the order of the samples: what one is changed by does not depend on how many follow.
     draws, chances = generator(key, 0).random((len(events), _AMOUNTS)), generator(key, 1)

@@ -127,6 +127,14 @@ def warn_of_one_step(
     warnings.warn(f"{what} {hint}.", RuntimeWarning, stacklevel=stacklevel + 1)
 
 
+def warn_of_unlisted(op: str, counts: np.ndarray, capacity: int) -> None:
+    """Warn if lists do not hold all of their events: what is made of lists cannot count the others."""
+    lost, total = np.maximum(counts - capacity, 0).sum(dtype=np.int64), counts.sum(dtype=np.int64)
+    if lost > 0:
+        what = f"{op}: {_percent(lost, total)} of the events are in no list, and are not in the counts of the result."
+        warnings.warn(f"{what} Bin them with a larger capacity.", RuntimeWarning, stacklevel=3)
+
+
 def _percent(part: int | np.integer, total: int | np.integer) -> str:
     return f"{100 * int(part) / int(total):.3g} %"
 

@@ -171,7 +171,7 @@ def apply(
         record: "spikes", "membranes" or both, as the chip computes them, in float32.
 
     Returns:
-        The output in the unit of `network`, so that losses fit, and the state.
+        The output in the unit of `network`, so that losses fit, NaN if a parameter is not finite; and the state.
 
     Raises:
         ValueError: as for `convert`; for norms and dropout, for decays that are learned, and for spike times.
@@ -200,6 +200,7 @@ def apply(
     steps, after = _trained(tuple(own.rule for own in found), whole, trained, spikes, state, lengths)
     last, names = steps[-1], [layer.name for layer in whole.layers]
     output = last.spikes if whole.spiking_output else last.v / whole.layers[-1].unit[None, None]
+    output = jnp.where(jnp.all(jnp.stack([own.is_finite for own in found])), output, jnp.nan)
     spiking = [place for place, own in enumerate(found) if own.rule is not None]
     named = [names[place] for place in spiking], [steps[place] for place in spiking]
     recorded = {name: own.spikes for name, own in zip(*named, strict=True)} if "spikes" in record else {}

@@ -16,6 +16,21 @@ LATE = ("none", "hidden", "all")
 RECURRENT = ("none", "hidden", "all")
 _SWITCHES = ("at_least_one", "symmetric", "each_source", "input_first", "change_first", "inclusive")
 _SWITCHES = (*_SWITCHES, "one_scale", "bounded_last")
+# Float32 holds integers of 24 bits, and a state times a decay of 12 bits is int32 in two parts.
+_EXACT_BITS = 24
+# The least and the largest number of each: a sum of weights within 24 bits, shifted by 6, is int32 beside a state.
+_RANGES = {
+    "weight_bits": (2, 8),
+    "state_bits": (8, _EXACT_BITS),
+    "decay_bits": (0, 12),
+    "threshold_bits": (1, _EXACT_BITS),
+    "bias_bits": (2, _EXACT_BITS),
+    "input_shift": (0, 6),
+    "weight_shift": (0, _EXACT_BITS),
+    "least_synapse_decay": (0, 2**12),
+    "synapse_offset": (0, 2**12),
+    **dict.fromkeys(("max_spikes", "max_output", "max_input"), (1, 2**_EXACT_BITS)),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +73,7 @@ class FixedPoint:
         max_spikes: of a hidden neuron in a step.
         max_output: of a readout.
         max_input: the largest number of spikes of an input in a step.
-        input_shift: `k`.
+        input_shift: `k`, at most 6.
         weight_shift: weights are stored without this many lowest bits: they are multiplied by 2 to this power.
         threshold_bits: of an unsigned threshold.
         threshold_shift: thresholds are multiples of 2 to this power.
@@ -77,7 +92,7 @@ class FixedPoint:
             number.
 
     Raises:
-        ValueError: if a switch is unknown, a number of bits is out of range, or switches exclude each other.
+        ValueError: if a switch is unknown, a number is out of range, or switches exclude each other.
 
     Example:
         >>> from snnjax import fixed_point
@@ -134,18 +149,21 @@ class FixedPoint:
         for name, known in choices.items():
             check_choice("FixedPoint", name, getattr(self, name), known)
         check_switches("FixedPoint", **{name: getattr(self, name) for name in _SWITCHES})
-        # 24 bits are those of float32, and a state times a decay of 12 bits is int32 in two parts.
-        for name, least, most in (("weight_bits", 2, 8), ("state_bits", 8, 24), ("decay_bits", 0, 12)):
-            bits = check_integer("FixedPoint", name, getattr(self, name), 0)
-            check_within(
-                "FixedPoint", name, np.array(bits), most, "Float32 and int32 hold no more exactly", least
-            )
+        for name, (least, most) in _RANGES.items():
+            self._check_range(name, least, most)
+        for name in ("threshold", "bias"):
+            self._check_range(f"{name}_shift", 0, _EXACT_BITS - getattr(self, f"{name}_bits"))
         saturates = self.overflow == "saturate" and self.input_first and self.input_shift == 0
         if self.each_source and not (saturates and self.connections == ("dense",)):
             fail(
                 "FixedPoint: `each_source` must be False unless overflow='saturate', input_first=True, "
                 "input_shift=0 and connections=('dense',), got True. Leave it out."
             )
+
+    def _check_range(self, name: str, least: int, most: int) -> None:
+        number, hint = getattr(self, name), "Float32 and int32 hold no more exactly"
+        number = check_integer("FixedPoint", name, number, least)
+        check_within("FixedPoint", name, np.array(number), most, hint, least)
 
     @property
     def bounds(self) -> tuple[int, int]:

@@ -70,7 +70,8 @@ def convert(
 
     Raises:
         ValueError: for what the chip cannot do: other connections, delays, other neurons, another reset, neurons that
-            do not start at 0, more inputs or neurons than it has; and for thresholds that are not positive.
+            do not start at 0, more inputs or neurons than it has; for thresholds that are not positive, and
+            for parameters that are not finite.
 
     Example:
         >>> import dataclasses, jax, snnjax
@@ -83,6 +84,11 @@ def convert(
     network, params, layers, stats = given("fixed_point.convert", network, params, chip, stats)
     found = [quantised_layer(chip, own, params, stats) for own in layers]
     for own in found:
+        if not own.is_finite:
+            hint = "Train it again"
+            fail(
+                f"fixed_point.convert: `params` must be finite in `{own.layer.name}`, got NaN or infinity. {hint}."
+            )
         threshold = np.asarray(own.real.threshold)
         if own.rule is not None and not np.all(threshold > 0):
             least = float(np.min(threshold))

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, cast
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from snnjax._types import Params, Stats, upcast
 from snnjax.blocks._dense import Dense
@@ -45,6 +45,8 @@ class Quantised(NamedTuple):
     decays: Decays
     scale: Float[Array, " neurons"]  # a weight of 1, in integers
     clipped: dict[str, Array]  # how many integers were clipped, of those named
+    # Whether all numbers are that became integers: NaN would be the weight 0, as if nothing were wrong.
+    is_finite: Bool[Array, ""]
 
 
 class _Physical(NamedTuple):
@@ -107,7 +109,14 @@ def _quantised(chip: FixedPoint, own: ChainLayer, params: Params, stats: Stats) 
         name=own.neuron.name,
     )
     held = Real(*whole, real.threshold, smooth_bias, unit, had, synapse_had[None])
-    return layer, held, Decays(real.decay, real.synapse_decay, had, synapse_had), scale, clipped
+    decays = Decays(real.decay, real.synapse_decay, had, synapse_had)
+    return layer, held, decays, scale, clipped, _are_finite(found, real)
+
+
+def _are_finite(held: "_Weights", real: _Physical) -> Bool[Array, ""]:
+    threshold = jnp.where(jnp.isinf(real.threshold), 0, real.threshold)  # readouts never reach theirs
+    numbers = [*held, threshold, real.decay, real.synapse_decay]
+    return jnp.all(jnp.stack([jnp.all(jnp.isfinite(own)) for own in numbers if own is not None]))
 
 
 def _physical(block: Spiking | Integrator, params: Params, stats: Stats, shape: tuple[int, ...]) -> _Physical:

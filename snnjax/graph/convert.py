@@ -114,6 +114,7 @@ def convert(
 def _in_order(layers: Sequence[Any], tree: Mapping[str, Any]) -> list[Any]:
     """The arrays of a dict of flax in the order of the layers."""
     found: list[Any] = []
+    taken: set[str] = set()
     numbers: dict[str, int] = {}
     for item in layers:
         if not isinstance(item, Linear | BatchNorm):
@@ -123,7 +124,15 @@ def _in_order(layers: Sequence[Any], tree: Mapping[str, Any]) -> list[Any]:
             numbers[own] = numbers.get(own, -1) + 1
             name = f"{own}_{numbers[own]}"
         arrays = _NORM if isinstance(item, BatchNorm) else _WEIGHTS[: 1 + item.bias]
-        found += [_looked_up(tree, (collection, name, array)) for collection, array in arrays]
+        for collection, array in arrays:
+            path = collection, name, array
+            taken.add("".join(f"[{own!r}]" for own in path))
+            found.append(_looked_up(tree, path))
+    trained = {name: tree[name] for name in ("params", "batch_stats") if name in tree}
+    for path, _ in jax.tree_util.tree_leaves_with_path(trained):
+        if (name := jax.tree_util.keystr(path)) not in taken:
+            hint = "A connection with a bias has bias=True"
+            fail(f"convert: `weights` must be those of the layers, got {name} more. {hint}.")
     return found
 
 

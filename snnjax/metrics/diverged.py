@@ -34,10 +34,10 @@ def diverged(state: State) -> Bool[Array, " batch"]:
     """
     found = []
     for path, leaf in jax.tree_util.tree_leaves_with_path(state):
-        # What is in transit may have a row for each step before the batch axis.
-        rows = "pending", "spikes", "earlier_spikes", "arriving"
-        is_in_transit = path and getattr(path[-1], "name", None) in rows
-        batch_axis = jnp.ndim(leaf) - 2 if is_in_transit else 0
+        # Before the batch axis, what is in transit may have a row for each step, and a chip's current one a synapse.
+        rows = "pending", "sent", "spikes", "earlier_spikes", "arriving", "current"
+        has_rows = path and getattr(path[-1], "name", None) in rows
+        batch_axis = jnp.ndim(leaf) - 2 if has_rows else 0
         others = tuple(axis for axis in range(jnp.ndim(leaf)) if axis != batch_axis)
         found.append(jnp.any(~jnp.isfinite(jnp.asarray(leaf)), axis=others))
     if not found:

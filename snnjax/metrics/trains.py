@@ -5,13 +5,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from snnjax._check import check_integer, fail, type_words
+from snnjax._check import check_integer, fail, short_repr, type_words
 from snnjax._types import Unchecked
 from snnjax.ops._simulation.input import SpikeTrains
 from snnjax.ops._simulation.records import positive
 
 _MS_PER_S = 1000.0
 _LEAST = 2  # intervals that vary
+_SLACK = 1e-6  # of a step, by which products such as 3 * 0.1 are beyond the end of their step, 0.3
 
 
 class Raster(NamedTuple):
@@ -69,9 +70,10 @@ def firing_rates(
         {'E': array([20.,  0.])}
     """
     positive("firing_rates", "duration", duration)
-    found = {}
-    for name, own in raster(trains, populations).items():
-        within = own.ids[(own.times > start) & (own.times <= start + duration)]
+    found, parts = {}, raster(trains, populations)
+    first = start + _SLACK * trains.dt
+    for name, own in parts.items():
+        within = own.ids[(own.times > first) & (own.times <= first + duration)]
         size = populations[name].stop - populations[name].start
         found[name] = np.bincount(within, minlength=size) / (duration / _MS_PER_S)
     return found
@@ -113,8 +115,11 @@ def _check(op: str, trains: Unchecked, populations: Unchecked) -> None:
     if not isinstance(trains, SpikeTrains):
         hint = "Call circuits.SpikeTrains.listed"
         fail(f"{op}: `trains` must be SpikeTrains, got {type_words(trains)}. {hint}.")
-    if not isinstance(populations, Mapping) or not all(
-        isinstance(own, slice) for own in populations.values()
-    ):
+    if not isinstance(populations, Mapping):
         hint = "Pass circuits.Populations.slices"
         fail(f"{op}: `populations` must be slices by name, got {type_words(populations)}. {hint}.")
+    for name, own in populations.items():
+        good = isinstance(own, slice) and None not in (own.start, own.stop) and own.step in (None, 1)
+        if not good:
+            hint = "Pass neurons in a row, with both ends"
+            fail(f"{op}: `populations[{name!r}]` must be a slice, got {short_repr(own)}. {hint}.")

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -14,6 +15,9 @@ from snnjax.blocks.block import Shape
 from snnjax.blocks.linear import Linear, LinearParams
 from snnjax.blocks.norm import BatchNorm, NormParams, NormStats
 from snnjax.graph.network import Network, Node, Params, Stats
+
+_ARRAYS = ("weight", "bias", "running_mean", "running_var")
+_UNREAD = "num_batches_tracked"  # which a norm with a momentum does not need
 
 
 class _Module(NamedTuple):
@@ -37,10 +41,13 @@ def from_spikingjelly(network: Network, arrays: Mapping[str, Any]) -> tuple[Para
 
     Args:
         network: the network of the same sizes.
-        arrays: a state dict of NumPy arrays, ``{name: tensor.numpy()}``, or what `safetensors.numpy.load_file` reads.
+        arrays: a state dict of NumPy arrays in its order, ``{name: tensor.numpy()}``. A file of safetensors has them by
+            name instead: sort what `load_file` reads by the names of ``model.state_dict()``.
 
     Raises:
-        ValueError: if the network has another number of modules, or one has another shape.
+        ValueError: if the network has another number of modules, one has another shape or a bias that is not in the
+            network, there are other arrays, such as the decays of `ParametricLIFNode`, or all are in the order of their
+            names.
 
     Example:
         >>> import numpy as np
@@ -54,6 +61,7 @@ def from_spikingjelly(network: Network, arrays: Mapping[str, Any]) -> tuple[Para
         >>> params["readout"].weights.shape
         (12, 2)
     """
+    _check_names(list(arrays))
     nodes = [node for node in network.nodes if isinstance(node.block, Linear | BatchNorm)]
     modules = list(_modules(arrays))
     if len(nodes) != len(modules):
@@ -78,12 +86,30 @@ def from_spikingjelly(network: Network, arrays: Mapping[str, Any]) -> tuple[Para
     return params, stats
 
 
+def _check_names(names: list[str]) -> None:
+    """Check that arrays are those of connections and norms, and may be in the order of their modules."""
+    op, kept = "models.from_spikingjelly", [name for name in names if name.rpartition(".")[2] != _UNREAD]
+    for name in kept:
+        if name.rpartition(".")[2] not in _ARRAYS:
+            expected, hint = (
+                "hold those of connections and norms",
+                "Give its value to the neurons, and leave it out",
+            )
+            fail(f"{op}: `arrays` must {expected}, got {name!r}. {hint}.")
+    # A module has its weight before its bias, and its tenth part behind the second one.
+    numbered = sorted(kept, key=lambda name: [part.zfill(9) for part in re.split(r"(\d+)", name)])
+    has_bias = any(name.endswith("bias") and f"{name[:-4]}weight" in kept for name in kept)
+    if kept == sorted(kept) and (has_bias or kept != numbered):
+        hint = "Pass {name: arrays[name] for name in model.state_dict()}"
+        fail(f"{op}: `arrays` must be in the order of a state dict, got the order of the names. {hint}.")
+
+
 def _modules(arrays: Mapping[str, Any]) -> Iterator[_Module]:
     """The modules with weights in their order; one of queries, keys and values is three."""
     groups: dict[str, dict[str, np.ndarray]] = {}
     for name, array in arrays.items():
         module, _, last = name.rpartition(".")
-        if last in ("weight", "bias", "running_mean", "running_var"):
+        if last in _ARRAYS:
             groups.setdefault(module, {})[last] = np.asarray(array)
     modules = [_Module(*each) for each in groups.items()]
     for first, second in itertools.zip_longest(modules, modules[1:]):
@@ -127,6 +153,8 @@ def _linear(network: Network, node: Node, module: _Module) -> LinearParams:
         )
     if made.shape != shape:
         _refuse(node, module, f"weights of shape {shape}", made.shape)
+    if not block.bias and "bias" in module.arrays:
+        _refuse(node, module, "no bias", "one")
     bias = _checked(network, node, module, "bias") if block.bias else None
     return LinearParams(jnp.asarray(made, jnp.float32), bias)
 

@@ -7,6 +7,7 @@ the derivative of that program.
 """
 
 import dataclasses
+import math
 from typing import Any, NamedTuple
 
 import jax
@@ -15,14 +16,15 @@ from jax.lax import stop_gradient
 from jax.typing import DTypeLike
 from jaxtyping import Array
 
-from snnjax._check import check_number, fail
-from snnjax._types import Params, State
+from snnjax._check import fail, short_repr
+from snnjax._types import Params, State, Unchecked
 from snnjax.neurons._glif import advance
 from snnjax.neurons._neuron import Neuron
 from snnjax.neurons._step import Bound
 from snnjax.ops._glif_step import align
 
 GRADIENTS = ("surrogate", "spike_times")
+MIN_RISE = 0.25  # of a membrane, if nothing is said
 SPIKE_TIMES = ("gradient", "min_rise")  # what only such neurons keep of their arguments
 
 
@@ -53,11 +55,18 @@ def with_spike_times(neuron: Neuron, min_rise: float) -> Neuron:
     )
 
 
+def check_no_spike_times(op: str, min_rise: Unchecked) -> None:
+    """Refuse the option of such neurons for others, which would ignore it."""
+    if not (isinstance(min_rise, float) and min_rise == MIN_RISE):
+        actual, hint = short_repr(min_rise), "Leave it out"
+        fail(f"{op}: `min_rise` must be given with gradient='spike_times' alone, got {actual}. {hint}.")
+
+
 def check_spike_times(op: str, arguments: dict[str, Any]) -> None:
     """Refuse what has no such derivative."""
-    check_number(op, "min_rise", arguments["min_rise"])
-    if not arguments["min_rise"] > 0:
-        fail(f"{op}: `min_rise` must be positive, got {arguments['min_rise']}. Try 0.25.")
+    rise = arguments["min_rise"]
+    if not (isinstance(rise, float | int) and 0 < rise < math.inf):
+        fail(f"{op}: `min_rise` must be positive and finite, got {short_repr(rise)}. Try {MIN_RISE}.")
     needed = {
         "detach_reset": (False, "its reset moves with a spike"),
         "reset": ("subtract", "a reset to zero loses what the membrane rose since the crossing"),

@@ -11,7 +11,14 @@ from snnjax._neuron_table import GLIFConstants, SecondState
 from snnjax.neurons._constants import Constant
 from snnjax.neurons._model import DECAY, THRESHOLD, Model, Parameter, gain_of, glif_neuron
 from snnjax.neurons._neuron import Neuron
-from snnjax.neurons._spike_times import GRADIENTS, SPIKE_TIMES, check_spike_times, with_spike_times
+from snnjax.neurons._spike_times import (
+    GRADIENTS,
+    MIN_RISE,
+    SPIKE_TIMES,
+    check_no_spike_times,
+    check_spike_times,
+    with_spike_times,
+)
 from snnjax.surrogates import Surrogate
 
 
@@ -68,7 +75,7 @@ def current_lif(
     spike_from: str = "new",
     inclusive: bool = False,
     gradient: str = "surrogate",
-    min_rise: float = 0.25,
+    min_rise: float = MIN_RISE,
 ) -> Neuron:
     r"""Make current-based leaky integrate-and-fire neurons: inputs pass through an exponential synapse.
 
@@ -113,6 +120,7 @@ def current_lif(
     given = locals()
     check_choice("current_lif", "gradient", gradient, GRADIENTS)
     if gradient == "surrogate":  # checkpoints know these neurons without the other two
+        check_no_spike_times("current_lif", min_rise)
         return glif_neuron(_MODEL, {name: own for name, own in given.items() if name not in SPIKE_TIMES})
     check_spike_times("current_lif", given)
     return with_spike_times(glif_neuron(_MODEL, given), float(min_rise))

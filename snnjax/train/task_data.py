@@ -74,11 +74,7 @@ def load_task(settings: TaskSettings, folder: Path | str | None = None) -> TaskD
     if settings.task in ("digits", "fashion"):
         return _camera_task(settings, folder)
     if settings.task == "vowels":
-        train, test = (_cut(data.load_japanese_vowels(split), settings) for split in ("train", "test"))
-        train, test = _standardised(train, train), _standardised(test, train)
-        task = _split_task(settings, train, None, test, 12)
-        key, calm = task_key(settings, 2), task.train(0)
-        return task._replace(train=lambda epoch: _noisy(jax.random.fold_in(key, epoch), calm, settings.noise))
+        return _vowels(settings)
     if settings.task == "qtdb":
         return _electrocardiograms(settings)
     if settings.task == "spar":
@@ -139,6 +135,17 @@ def _pictures(settings: TaskSettings, path: Path | str) -> TaskData:
     held_out = None if validation is None else seen(validation)
     sample = seen(train).take(np.arange(min(_INIT_SAMPLES, len(train))))
     return TaskData(varied, held_out, seen(test), sample, train.images[0].size, test.num_classes)
+
+
+def _vowels(settings: TaskSettings) -> TaskData:
+    """Utterances, standardised by those that are trained on, not by those held out of them."""
+    train, test = (_cut(data.load_japanese_vowels(split), settings) for split in ("train", "test"))
+    train, validation = _halves(settings, train) if settings.validation_share > 0 else (train, None)
+    if validation is not None:
+        validation = _standardised(validation, train)
+    task = _split_task(settings, _standardised(train, train), validation, _standardised(test, train), 12)
+    key, calm = task_key(settings, 2), task.train(0)
+    return task._replace(train=lambda epoch: _noisy(jax.random.fold_in(key, epoch), calm, settings.noise))
 
 
 def _electrocardiograms(settings: TaskSettings) -> TaskData:

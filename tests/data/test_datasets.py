@@ -64,7 +64,7 @@ def test_event_dataset_refuses_channels_that_do_not_divide_its_inputs():
 
 def test_channels_are_put_last_once():
     """Twice, or moved about as if the polarity came first, events would be scrambled."""
-    first = EventDataset(np.full((1, 1, 1), 5, np.uint16), COUNTS[:1, :1], LABELS[:1], 2 * 2 * 2, 2)
+    first = EventDataset(np.full((1, 1, 1), 5, np.uint16), COUNTS[1:2, :1], LABELS[:1], 2 * 2 * 2, 2)
     last = first.channels_last().select([0])
     with pytest.raises(
         ValueError, match=r"^EventDataset.channels_last: `self` must have channels first, got"

@@ -1,5 +1,7 @@
 """Augmentation of events on channels: they move together, stay valid lists, and no limit changes nothing."""
 
+import re
+
 import jax
 import numpy as np
 import pytest
@@ -48,6 +50,15 @@ def test_without_limits_nothing_changes(seed: int) -> None:
     np.testing.assert_array_equal(same.counts, events.counts)
 
 
+def test_events_that_lists_lost_before_are_told_of() -> None:
+    # counts of the result are those of what the lists held, so that its `dropped` alone would say nothing was lost
+    events = recordings(np.ones((1, 2, 8), bool), 6)
+    expected = "augment_events: 25 % of the events are in no list, and are not in the counts of the result."
+    with pytest.warns(RuntimeWarning, match=re.escape(expected)):
+        assert augment_events(jax.random.key(0), events, NOTHING).dropped == 0
+
+
+@pytest.mark.filterwarnings("ignore:augment_events")
 @settings(deadline=None, max_examples=20)
 @given(st.integers(0, 1000), st.sampled_from([None, 5]))
 def test_lists_stay_valid(seed: int, capacity: int | None) -> None:

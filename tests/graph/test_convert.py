@@ -207,6 +207,7 @@ def test_smaller_percentile_makes_neurons_spike_more_often() -> None:
 X, HIDDEN = jnp.ones((2, 3)), [np.ones((3, 4)), np.ones(4)]
 LAST = [np.ones((4, 2)), np.ones(2)]
 GOOD = [dense(4), RELU, dense(2)]
+FLAX = {f"Dense_{k}": dict(zip(("kernel", "bias"), own, strict=True)) for k, own in enumerate((HIDDEN, LAST))}
 REFUSED = {
     "convert: `percentile` must be a number above 0 and at most 100, got 0. Try 99.9.": lambda: convert(
         GOOD, [*HIDDEN, *LAST], X, percentile=0
@@ -259,6 +260,10 @@ REFUSED = {
     "convert: `weights` must hold ['params']['Dense_0']['kernel'], got 'fc1', 'fc2' in place of 'Dense_0'. "
     "Name the layers as in "
     "flax, as in dense(10).named('Dense_0').": lambda: convert(GOOD, {"params": {"fc1": {}, "fc2": {}}}, X),
+    "convert: `weights` must be those of the layers, got ['params']['Dense_0']['bias'] more. "
+    "A connection with a bias has bias=True.": lambda: convert(
+        [dense(4, bias=False), RELU, dense(2)], {"params": FLAX}, X
+    ),
     "max_pool: `window` must be an integer of at least 1, got 0. Pass 1 or more.": lambda: (
         blocks.max_rate_pool(0)
     ),

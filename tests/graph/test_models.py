@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import snnjax
 from snnjax import losses, models, neurons, surrogates
 from tests.errors.refusals import refusals
 from tests.golden.make_models import BATCH, CLASSES, STEPS, arrays_like, images
@@ -126,6 +127,23 @@ def test_linear_layers_behind_images_have_their_pixels_first() -> None:
     np.testing.assert_allclose(own, expected, rtol=1e-5)
 
 
+IN_ORDER = (
+    "models.from_spikingjelly: `arrays` must be in the order of a state dict, got the order of the names. "
+    "Pass {name: arrays[name] for name in model.state_dict()}."
+)
+
+
+def test_tenth_layers_are_not_taken_before_second_ones() -> None:
+    """Layers of one shape without biases or norms, of which only the numbers tell the order."""
+    net = snnjax.network(2, [snnjax.layer(snnjax.dense(2, bias=False)) for _ in range(3)])
+    arrays = {f"{k}.weight": k * np.ones((2, 2)) for k in (0, 2, 10)}
+    params, _ = models.from_spikingjelly(net, arrays)
+    assert [float(params[f"layer_{k}/connection"].weights[0, 0]) for k in range(3)] == [0, 2, 10]
+    with pytest.raises(ValueError) as error:
+        models.from_spikingjelly(net, dict(sorted(arrays.items())))
+    assert str(error.value) == IN_ORDER
+
+
 test_refusals = refusals(
     {
         "models.sew_resnet: `depth` must be 18, 34 or 50, got 20. Choose one of these.": lambda: (
@@ -147,6 +165,16 @@ test_refusals = refusals(
         "Make the network with the same sizes.": lambda: taken(
             **{"0.weight": np.ones((3, 1, 3, 3))}, **NORM, **{"2.weight": np.ones((2, 12))}
         ),
+        "models.from_spikingjelly: `arrays` must hold no bias in '0' for 'layer_0/connection', got one. "
+        "Make the network with the same sizes.": lambda: taken(
+            **{"0.weight": np.ones((3, 1, 3, 3)), "0.bias": np.ones(3)}, **NORM, **END
+        ),
+        "models.from_spikingjelly: `arrays` must hold those of connections and norms, got '3.w'. "
+        "Give its value to the neurons, and leave it out.": lambda: taken(
+            **{"0.weight": np.ones((3, 1, 3, 3))}, **NORM, **END, **{"3.w": np.zeros(())}
+        ),
+        # As safetensors reads them, by which layers of one shape would be exchanged.
+        IN_ORDER: lambda: taken(**dict(sorted({"0.weight": np.ones((3, 1, 3, 3)), **NORM, **END}.items()))),
         "models.from_spikingjelly: `arrays` must hold a norm in '2' for 'layer_0/norm', got a connection. "
         "Make the network with the same sizes.": lambda: taken(
             **{"0.weight": np.ones((3, 1, 3, 3))}, **END, **NORM

@@ -21,6 +21,7 @@ from snnjax import (
     neurons,
     spiking_readout,
 )
+from snnjax.blocks.late import LateState
 from snnjax.blocks.linear import LinearParams
 from snnjax.ops._connection import Connection
 from tests.graph.helpers import BATCH, INPUTS, STEPS, initial, random_spikes
@@ -116,6 +117,13 @@ def test_a_diverged_run_shows_where_recurrent_spikes_are_in_transit(min_delay: i
     for record in ((), "membranes"):
         state = net.apply(params, None, inputs, record=record)[1]
         assert metrics.diverged(state).tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3])
+def test_a_diverged_run_shows_where_a_late_signal_is_in_transit(steps: int) -> None:
+    """With as many steps as sequences too, whose axis is not theirs."""
+    state = LateState(jnp.zeros((steps, 3, 8)).at[0, 1, 4].set(jnp.nan))
+    assert metrics.diverged({"late": state}).tolist() == [False, True, False]
 
 
 def test_a_diverged_run_of_the_op_shows_where_recurrent_spikes_are_in_transit() -> None:

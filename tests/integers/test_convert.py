@@ -386,6 +386,24 @@ def test_what_cannot_be_trained_on_a_chip_is_refused_by_name(name):
     assert str(error.value).startswith(f"fixed_point.apply: `network` must {words}")
 
 
+@pytest.mark.parametrize("field, wrong", [("weights", np.nan), ("bias", np.inf)])
+def test_params_that_diverged_do_not_become_integers(field, wrong):
+    """The integer of NaN is 0: a chip would run, and training would go on with a finite loss."""
+    net = make_net(XYLO)
+    params = make_params(net)
+    held = getattr(params["a/connection"], field)
+    held = held.at[(0,) * held.ndim].set(wrong)
+    params["a/connection"] = params["a/connection"]._replace(**{field: held})
+    with pytest.raises(ValueError) as error:
+        fixed_point.convert(net, params, XYLO)
+    expected = (
+        "fixed_point.convert: `params` must be finite in `a/neuron`, got NaN or infinity. Train it again."
+    )
+    assert str(error.value) == expected
+    output = fixed_point.apply(net, params, XYLO, make_spikes(XYLO))[0].output
+    assert jnp.isnan(output).all()
+
+
 def test_arguments_of_conversion_are_checked():
     net = make_net(XYLO)
     params = net.init(jax.random.key(0))

@@ -102,6 +102,19 @@ def test_a_shift_takes_at_least_one_of_a_positive_state(x, decay, left):
             {"state_bits": 25},
             "`state_bits` must be between 8 and 24, got 25. Float32 and int32 hold no more exactly.",
         ),
+        ({"max_spikes": 0}, "`max_spikes` must be an integer of at least 1, got 0. Pass 1 or more."),
+        (
+            {"max_input": 2.5},
+            "`max_input` must be an integer of at least 1, got 2.5. Pass an int, such as 1.",
+        ),
+        (
+            {"input_shift": 7, "each_source": False},  # a sum of weights would not be int32
+            "`input_shift` must be between 0 and 6, got 7. Float32 and int32 hold no more exactly.",
+        ),
+        (
+            {"threshold_shift": 10},  # beside 15 bits
+            "`threshold_shift` must be between 0 and 9, got 10. Float32 and int32 hold no more exactly.",
+        ),
         (
             {"overflow": "wrap"},
             "`each_source` must be False unless overflow='saturate', input_first=True, input_shift=0 and "

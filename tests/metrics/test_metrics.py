@@ -415,13 +415,28 @@ def test_trains_by_population_are_those_of_each_neuron() -> None:
         np.testing.assert_allclose(variations[name], expected)
 
 
+def test_spikes_on_a_border_count_before_it() -> None:
+    """As products of rounded steps they are beyond it: 3 * 0.1 is above 0.3."""
+    trains = SpikeTrains.of(np.arange(1, 101) * 0.1, np.zeros(100, int), dt=0.1)
+    for last in range(1, 100):
+        border = round(last * 0.1, 1)
+        before = metrics.firing_rates(trains, {"E": slice(0, 1)}, border)["E"][0] * border / 1000
+        behind = metrics.firing_rates(trains, {"E": slice(0, 1)}, 10.0 - border, start=border)["E"][0]
+        assert (round(before), round(behind * (10.0 - border) / 1000)) == (last, 100 - last)
+
+
 TRAINS = SpikeTrains.of([1.0], [0], dt=0.1)
 REFUSED = {
     "raster: `trains` must be SpikeTrains, got a list. Call circuits.SpikeTrains.listed.": lambda: (
         metrics.raster([], {})
     ),
-    "interval_variations: `populations` must be slices by name, got a dict. "
-    "Pass circuits.Populations.slices.": lambda: metrics.interval_variations(TRAINS, {"E": 3}),
+    "interval_variations: `populations` must be slices by name, got a list. "
+    "Pass circuits.Populations.slices.": lambda: metrics.interval_variations(TRAINS, [slice(0, 1)]),
+    "raster: `populations['E']` must be a slice, got 3. Pass neurons in a row, with both ends.": lambda: (
+        metrics.raster(TRAINS, {"E": 3})
+    ),
+    "raster: `populations['E']` must be a slice, got slice(0, 4, 2). "
+    "Pass neurons in a row, with both ends.": lambda: metrics.raster(TRAINS, {"E": slice(0, 4, 2)}),
     "firing_rates: `duration` must be above 0, got 0. Pass a length in ms.": lambda: metrics.firing_rates(
         TRAINS, {"E": slice(0, 1)}, duration=0.0
     ),

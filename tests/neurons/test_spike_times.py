@@ -199,7 +199,13 @@ test_refusals = refusals(
         "current_lif: `gradient` must be 'surrogate' or 'spike_times', got 'exact'. Choose one of these.": lambda: (
             neurons.current_lif(gradient="exact")
         ),
-        "current_lif: `min_rise` must be positive, got 0. Try 0.25.": lambda: moving(min_rise=0),
+        "current_lif: `min_rise` must be positive and finite, got 0. Try 0.25.": lambda: moving(min_rise=0),
+        "current_lif: `min_rise` must be positive and finite, got inf. Try 0.25.": lambda: moving(
+            min_rise=float("inf")  # by which all derivatives would be 0
+        ),
+        "current_lif: `min_rise` must be given with gradient='spike_times' alone, got 0.1. Leave it out.": lambda: (
+            neurons.current_lif(min_rise=0.1)
+        ),
         "current_lif: `detach_reset` must be False for gradient='spike_times', got True: its reset moves with "
         "a spike. Pass detach_reset=False, or gradient='surrogate'.": lambda: moving(detach_reset=True),
         "current_lif: `reset` must be 'subtract' for gradient='spike_times', got 'zero': a reset to zero loses what "

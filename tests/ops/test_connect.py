@@ -130,6 +130,22 @@ REFUSED = {
     "Pass one of probability, number, in_degree, out_degree, one_to_one.": lambda: call(one(in_degree=2)),
     "Populations.connect: `projections[0].delay` must be 0 to 65534 steps, got -0.1 ms. "
     "Limit its distribution.": lambda: call(one(delay=-0.1)),
+    "Populations.connect: `projections[0].delay` must be 0 to 65534 steps, got -0.04 ms. "
+    "Limit its distribution.": lambda: call(one(delay=-0.04)),  # not rounded to 0 first
+    "Normal: `std` must be above 0, got 0. Pass a number in place of the distribution.": lambda: call(
+        one(weight=circuits.Normal(1.0, 0.0))
+    ),
+    "Normal: `least` must be below `most`, 2, got 3. Pass the smallest value first.": lambda: call(
+        one(weight=circuits.Normal(1.0, 0.5, 3.0, 2.0))
+    ),
+    "Uniform: `low` must be below `high`, 1, got 2. Pass the smallest value first.": lambda: call(
+        one(weight=circuits.Uniform(2.0, 1.0))
+    ),
+    "Populations.connect: `projections[0].one_to_one` must be True or left out, got False. "
+    "Pass another rule.": lambda: call(one(number=None, one_to_one=False)),
+    "Populations.connect: `autapses` must be True or False, got 'no'. Choose one of these.": lambda: call(
+        one(autapses="no")
+    ),
     "Populations.connect: `projections[0].weight` must be a finite number or a distribution, got nan. "
     "Pass circuits.Normal.": lambda: call(one(weight=float("nan"))),
     "Populations.connect: `probability` must be between 0 and 1, got 1.5. "

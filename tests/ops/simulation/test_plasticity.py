@@ -10,7 +10,15 @@ import pytest
 
 from snnjax import DelayedSynapses, SparseSpikes, Synapses, simulate, simulation_state
 from snnjax._types import State
-from snnjax.plasticity import STDP, ShortTerm, STDPTraces, short_term, stdp, stdp_traces
+from snnjax.plasticity import (
+    STDP,
+    ShortTerm,
+    STDPTraces,
+    short_term,
+    short_term_state,
+    stdp,
+    stdp_traces,
+)
 from tests.errors.refusals import refusals
 from tests.ops.common import jit
 from tests.ops.simulation.test_errors import CELLS, HINT, SYNAPSES, WEIGHTS, call
@@ -153,6 +161,12 @@ REFUSED = {
     "Weights would not change.": lambda: plastic(stdp=STDP(eligibility=0.5), state=ELIGIBLE),
     "simulate: `stdp.eligibility` must be between 0 and 1, got 50.0. A decay is exp(-dt / tau).": lambda: (
         plastic(stdp=STDP(eligibility=50.0))
+    ),
+    "stdp: `weights` must be float32 or float64, got bfloat16: small changes would be lost. Cast them.": lambda: (
+        stdp(jnp.zeros((1, 1), "bfloat16"), stdp_traces(jnp.zeros((1, 1))), NOBODY, NOBODY, STDP())
+    ),
+    "short_term: `state.used` must be float32 or float64, got float16: small changes would be lost. Cast them.": (
+        lambda: short_term(short_term_state(1, "float16"), NOBODY, ShortTerm(0.5, (0.9, 0.9)))
     ),
     "stdp: `rule.eligibility` must be None, got 0.5. Modulate weights with snnjax.simulate.": lambda: stdp(
         jnp.zeros((1, 1)), stdp_traces(jnp.zeros((1, 1))), NOBODY, NOBODY, STDP(eligibility=0.5)
