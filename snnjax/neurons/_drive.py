@@ -41,7 +41,9 @@ def drive(neuron: Neuron) -> float:
     # One program that runs now, also while another one is traced.
     each = np.asarray(jax.jit(functools.partial(_drives, neuron)).lower().compile()())
     stable = each[~np.isnan(each)]
-    return float(np.median(stable)) if stable.size else math.nan  # the median, since single neurons may be unstable
+    return (
+        float(np.median(stable)) if stable.size else math.nan
+    )  # the median, since single neurons may be unstable
 
 
 def _drives(neuron: Neuron) -> Array:

@@ -1,6 +1,5 @@
 """The training loop: epochs, selection of the best one, checkpoints, stopping and resuming."""
 
-import math
 import os
 import threading
 import time
@@ -32,6 +31,7 @@ from snnjax.train.progress import (
     as_stored,
     begin,
     check_room,
+    divergence,
     objective_of,
     read_progress,
     run_folder,
@@ -125,8 +125,8 @@ def fit(
             has another number of steps than the first.
 
     Warns:
-        RuntimeWarning: if a layer never spikes during an epoch; if a training loss is not finite, which ends training;
-            if the file system of the folder has no locks.
+        RuntimeWarning: if a layer never spikes during an epoch; if a training loss is not finite, or parameters become
+            NaN, which ends training; if the file system of the folder has no locks.
 
     Example:
         >>> import jax
@@ -337,19 +337,13 @@ def _keep(
     stored: dict[str, Any],
     on_epoch: Callable[[dict[str, Any]], None] | None,
 ) -> bool:
-    """Save the progress, warn about losses and layers, and call `on_epoch`; returns whether to train on.
-
-    A loss that is not finite leaves parameters that no later epoch would repair.
-    """
+    """Save the progress, warn about divergence and layers, and call `on_epoch`; returns whether to train on."""
     if folder is not None and jax.process_index() == 0:
         save(folder, network, progress, stored)
     line = progress.metrics[-1]
-    finite = math.isfinite(line["train_loss"])
-    if not finite:
-        text = (
-            f"fit: the training loss of epoch {line['epoch']} is {line['train_loss']}, so training stops. "
-            "Look for NaN in the inputs, or lower the learning rate."
-        )
+    diverged = divergence(line, progress.state.params)
+    if diverged is not None:
+        text = f"fit: {diverged}, so training stops. Look for NaN in the inputs, or lower the learning rate."
         warnings.warn(text, RuntimeWarning, stacklevel=4)
     for name, share in zip(spiking_nodes(network), line["silent_share"], strict=True):
         if share == 1.0:
@@ -360,4 +354,4 @@ def _keep(
             warnings.warn(text, RuntimeWarning, stacklevel=4)
     if on_epoch is not None:
         on_epoch(line)
-    return finite
+    return diverged is None

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, PyTree
 
 from snnjax import losses
@@ -78,7 +79,7 @@ def after_epoch(
     better = (
         all(_score(line) > _score(each) for each in progress.metrics)
         if config.selection == "best"
-        else math.isfinite(line["train_loss"])
+        else divergence(line, state.params) is None
     )
     if not better:
         return progress._replace(state=state, metrics=history)
@@ -87,6 +88,16 @@ def after_epoch(
         mean = progress.best_params, progress.best_stats
         params, stats = _averaged(mean, (params, stats), epoch, config)
     return Progress(state, progress.key, params, stats, epoch, history)
+
+
+def divergence(line: dict[str, Any], params: Params) -> str | None:
+    """What no later epoch would repair: a loss that is not finite, or NaN that the very last step left behind."""
+    if not math.isfinite(line["train_loss"]):
+        return f"the training loss of epoch {line['epoch']} is {line['train_loss']}"
+    floats = [leaf for leaf in jax.tree.leaves(params) if jnp.issubdtype(leaf.dtype, jnp.floating)]
+    if any(np.isnan(np.asarray(leaf)).any() for leaf in floats):
+        return f"the parameters after epoch {line['epoch']} hold NaN"
+    return None
 
 
 def _averaged(mean: Any, new: PyTree, epoch: int, config: TrainConfig) -> PyTree:

@@ -369,6 +369,22 @@ def test_training_ends_with_a_loss_that_is_not_finite() -> None:
     assert result.interrupted
 
 
+@pytest.mark.parametrize("selection", ["last", "average"])
+def test_nan_that_the_last_step_leaves_behind_ends_training_too(selection) -> None:
+    """No loss has seen it. The square root of 0 has a value, and no gradient."""
+
+    def lost(outputs, labels, *, lengths=None):
+        return jnp.sqrt(0 * losses.cross_entropy_sum(outputs, labels, lengths=lengths))
+
+    config = replace(CONFIG, epochs=5, batch_size=len(events(0)), selection=selection)
+    with pytest.warns(
+        RuntimeWarning, match="^fit: the parameters after epoch 1 hold NaN, so training stops. "
+    ):
+        result = run(config, loss=lost, decoder="sum")
+    assert_same_bits(result.params, first_params())
+    assert result.interrupted and result.metrics[0]["train_loss"] == 0
+
+
 def test_second_threshold_moves_without_a_second_trace() -> None:
     traces = []
 
