@@ -6,6 +6,7 @@
 #include "kernels/integer_neurons.hpp"
 #include "kernels/lists.hpp"
 #include "kernels/neuron.hpp"
+#include "kernels/neuron_steps.hpp"
 #include "kernels/padded_patches.hpp"
 #include "kernels/patches.hpp"
 #include "kernels/products.hpp"
@@ -79,6 +80,8 @@ constexpr Kernels kKernels{
     .stepForward = stepForward,
     .stepAgain = stepAgain,
     .stepBackward = stepBackward,
+    .stepsForward = stepsForward,
+    .stepsBackward = stepsBackward,
     .stepSynaptic = stepSynaptic,
     .addPoisson = addPoisson,
     .addNoise = addNoise,

@@ -166,12 +166,14 @@ struct NeuronRow {
   Index left;  // columns that there are
 };
 
-// Fused as in `affine`: the same bits wherever currents are computed.
-inline Floats currentAt(const NeuronRow& row, Index at) {
-  const Floats x = load(row.current + at);
-  if (row.factor == nullptr) return row.term == nullptr ? x : x + load(row.term + at);
-  const Floats factor = load(row.factor + at);
-  return row.term == nullptr ? factor * x : fused(load(row.term + at), factor, x);
+// Given currents times a factor and with a term, either of which may be nullptr. Fused as in `affine`, and so are
+// membranes: the same bits wherever they are computed.
+inline Floats scaledCurrent(Floats x, const float* factor, const float* term, Index at) {
+  if (factor == nullptr) return term == nullptr ? x : x + load(term + at);
+  return term == nullptr ? load(factor + at) * x : fused(load(term + at), load(factor + at), x);
+}
+inline Floats steppedMembrane(Floats decay, Floats behind_reset, Floats gain, Floats current) {
+  return fused(gain * current, decay, behind_reset);
 }
 
 // `kVectors` vectors of neurons, up to a word of bits. `kKeeps`: membranes or currents are recorded, which inference
@@ -183,7 +185,8 @@ inline void stepVectors(const NeuronRow& row, Index column, std::uint64_t* spike
   SNNJAX_UNROLL
   for (int i = 0; i < kVectors; ++i) {
     const Index at = column + i * kLanes;
-    const Floats before = load(row.before.v + at), current = currentAt(row, at);
+    const Floats before = load(row.before.v + at);
+    const Floats current = scaledCurrent(load(row.current + at), row.factor, row.term, at);
     [[maybe_unused]] Floats remaining{};
     if constexpr (kSecond) w[i] = load(row.before.w + at);
     if constexpr (kHolds) {
@@ -191,7 +194,8 @@ inline void stepVectors(const NeuronRow& row, Index column, std::uint64_t* spike
       held[i] = greater(remaining, Floats{});
     }
     Floats threshold = raised<kSecond>(row.constants, row.constants.threshold, at, w[i]);
-    v[i] = load(row.constants.decay + at) * reset<kReset>(before, threshold) + load(row.constants.gain + at) * current;
+    v[i] = steppedMembrane(load(row.constants.decay + at), reset<kReset>(before, threshold),
+                           load(row.constants.gain + at), current);
     if constexpr (kSecond) {
       const SecondState<const float*>& second = row.constants.second_state;
       const Floats w_before = w[i];
@@ -344,9 +348,17 @@ inline void stepAgain(const StepAgain& step) {
   }
 }
 
+// How neurons are reset, and what the derivatives are of.
+struct ResetForm {
+  Reset reset;
+  bool detach_reset;
+  SurrogateForm surrogate;
+};
+
 // The cotangent of v from that of u, the membrane behind the reset, and what of it reaches the threshold.
 template <Surrogate kKind>
-inline Floats throughReset(const StepBackward& step, Floats g_u, Floats v, Floats threshold, Floats* g_threshold) {
+[[gnu::always_inline]] inline Floats throughReset(const ResetForm& step, Floats g_u, Floats v, Floats threshold,
+                                                  Floats* g_threshold) {
   const Mask spiked = greater(v, threshold);
   const Floats g_v = step.reset == Reset::Zero ? select(spiked, Floats{}, g_u) : g_u;
   *g_threshold = step.reset == Reset::Subtract ? select(spiked, -g_u, Floats{}) : Floats{};
@@ -355,6 +367,12 @@ inline Floats throughReset(const StepBackward& step, Floats g_u, Floats v, Float
   const Floats through = -g_u * removed * slopeAt<kKind>(v - threshold, step.surrogate);
   *g_threshold -= through;
   return g_v + through;
+}
+
+// From the cotangent of a spike. One of 0 stays 0 whatever the slope, NaN included.
+template <Surrogate kKind>
+inline Floats throughSpike(Floats g_s, Floats above_threshold, SurrogateForm surrogate) {
+  return select(notEqual(g_s, Floats{}), g_s * slopeAt<kKind>(above_threshold, surrogate), Floats{});
 }
 
 inline Floats resetBy(Reset kind, Floats v, Floats threshold) {
@@ -474,15 +492,14 @@ inline void stepBackRow(const StepBackward& step, Index r, [[maybe_unused]] bool
       g_s = load(g_spikes + column);
     } else {
       g_s = reachingSpikes<kSecond, kHolds>(step, r, column, v, w, held, g_w_stepped);
-      g_v = throughReset<kKind>(step, g_next, v, threshold, &g_threshold);
+      const ResetForm form{step.reset, step.detach_reset, step.surrogate};
+      g_v = throughReset<kKind>(form, g_next, v, threshold, &g_threshold);
     }
     if constexpr (kHolds) {
       g_v = select(held_next, g_next, g_v);
       g_threshold = unless(held_next, g_threshold);
     }
-    // A cotangent of 0 stays 0 whatever the slope, NaN included.
-    const Floats through_spike =
-        select(notEqual(g_s, Floats{}), g_s * slopeAt<kKind>(v - threshold, step.surrogate), Floats{});
+    const Floats through_spike = throughSpike<kKind>(g_s, v - threshold, step.surrogate);
     g_v += through_spike;
     if (g_last.v != nullptr) g_v += load(g_last.v + column);
     g_threshold -= through_spike;
@@ -590,7 +607,5 @@ inline void markSlopes(SurrogateForm surrogate, const NeuronConstants& constants
                        const float* next_v, Index columns, std::uint64_t* slopes) {
   SNNJAX_WITH_SURROGATE(surrogate.kind, markSlopesWith, surrogate, constants, v, w, next_v, columns, slopes)
 }
-
-#undef SNNJAX_WITH_SURROGATE
 
 }  // namespace snnjax::SNNJAX_ISA
