@@ -12,6 +12,7 @@
 #include "kernels/products.hpp"
 #include "kernels/split_products.hpp"
 #include "kernels/stream.hpp"
+#include "kernels/surrogate.hpp"
 #include "kernels/synaptic_neurons.hpp"
 #include "kernels/taps.hpp"
 #include "kernels/tile_products.hpp"

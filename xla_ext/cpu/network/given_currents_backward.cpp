@@ -130,7 +130,7 @@ bool takesAllSteps(const LayerBackward& pass) {
                               pass.g_currents && !pass.g_currents.is_bfloat16 &&
                               reinterpret_cast<std::uintptr_t>(pass.g_currents.data) % bytes_of_vector == 0;
   const bool is_plain = !pass.first.w && !pass.first.remaining && !pass.g_first.v && !hasAny(pass.g_constants);
-  return computesAgain(pass) && reads_in_place && is_plain && pass.extent.steps <= kMostStepsAtOnce;
+  return computesAgain(pass) && reads_in_place && is_plain && takesStepsAtOnce(pass.extent.steps);
 }
 
 void runAllSteps(const LayerBackward& pass, Sums& sums, const Threads& threads) {

@@ -218,7 +218,7 @@ class PatchForward {
   bool takesAllSteps() const {
     const bool is_plain = state_.w.data() == nullptr && state_.remaining.data() == nullptr;
     const bool records = pass_.record || pass_.record_current != nullptr;
-    return isReadInPlace() && is_plain && !records && pass_.extent.steps <= kMostStepsAtOnce;
+    return isReadInPlace() && is_plain && !records && takesStepsAtOnce(pass_.extent.steps);
   }
 
   // The membranes and the true spikes of all steps of a sample.
