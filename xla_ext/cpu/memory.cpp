@@ -1,7 +1,9 @@
 #include "memory.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <limits>
 #include <mutex>
 #include <new>
 #include <utility>
@@ -13,18 +15,16 @@ constexpr std::size_t kMostKept = std::size_t{256} << 20;  // bytes in all
 constexpr std::size_t kSmallest = std::size_t{4} << 10;
 
 // Block sizes are eighths of powers of two, so that a block fits the next call of similar size. The most recently used
-// blocks are kept; those of a network no longer in use make room. The list of them lies in the blocks themselves: a
-// block is given back by a destructor, which must not fail for want of memory.
+// blocks are kept; those of a network no longer in use make room. The lists of them lie in the blocks themselves: a
+// block is given back by a destructor, which must not fail for want of memory. Those of one size have a list of their
+// own: a deep network keeps hundreds, and the beginning of each is far from any cache.
 class Spares {
  public:
   void* take(std::size_t bytes) {
     const std::lock_guard lock(mutex_);
-    for (Spare* spare = newest_; spare != nullptr; spare = spare->older) {
-      if (spare->bytes != bytes) continue;
-      remove(spare);
-      return spare;
-    }
-    return nullptr;
+    Spare* const spare = newestOf(bytes);
+    if (spare != nullptr) remove(spare);
+    return spare;
   }
 
   // Counts a new block; true whenever all that were counted have doubled.
@@ -47,7 +47,7 @@ class Spares {
         oldest->older = gone;
         gone = oldest;
       }
-      add(new (data) Spare{bytes, newest_, nullptr});
+      add(new (data) Spare{bytes, newest_, nullptr, nullptr, nullptr});
     }
     while (gone != nullptr) freeAligned(std::exchange(gone, gone->older));
   }
@@ -56,26 +56,39 @@ class Spares {
   // The first bytes of a block that is kept.
   struct Spare {
     std::size_t bytes;
-    Spare* older;
-    Spare* newer;
+    Spare *older, *newer;                  // of all
+    Spare *older_of_size, *newer_of_size;  // of those of its size
   };
   static_assert(sizeof(Spare) <= kSmallest);
+
+  // The one of this size that was used last. A size has its power of two and three more bits.
+  Spare*& newestOf(std::size_t bytes) {
+    const auto power = static_cast<unsigned>(std::bit_width(bytes) - 1);
+    return newest_of_[power][bytes >> (power - 3) & 7];
+  }
 
   void add(Spare* spare) {
     (newest_ == nullptr ? oldest_ : newest_->newer) = spare;
     newest_ = spare;
+    Spare*& newest_of = newestOf(spare->bytes);
+    if (newest_of != nullptr) newest_of->newer_of_size = spare;
+    spare->older_of_size = std::exchange(newest_of, spare);
     kept_ += spare->bytes;
   }
 
   void remove(Spare* spare) {
     (spare->older == nullptr ? oldest_ : spare->older->newer) = spare->newer;
     (spare->newer == nullptr ? newest_ : spare->newer->older) = spare->older;
+    (spare->newer_of_size == nullptr ? newestOf(spare->bytes) : spare->newer_of_size->older_of_size) =
+        spare->older_of_size;
+    if (spare->older_of_size != nullptr) spare->older_of_size->newer_of_size = spare->newer_of_size;
     kept_ -= spare->bytes;
   }
 
   std::mutex mutex_;
   Spare* newest_ = nullptr;  // used last
   Spare* oldest_ = nullptr;
+  std::array<std::array<Spare*, 8>, std::numeric_limits<std::size_t>::digits> newest_of_{};
   std::size_t kept_ = 0;
   std::size_t counted_ = 0, last_ = 0;
 };
@@ -96,7 +109,7 @@ SpareMemory::Block SpareMemory::take(std::size_t bytes) {
   const bool is_huge = !kExactBlocks && bytes >= kHugePage / 4;
   const std::size_t grain = is_huge ? std::max(unit, kHugePage) : unit;
   const std::size_t size = kExactBlocks ? bytes : (std::max(bytes, kSmallest) + grain - 1) / grain * grain;
-  void* data = spares().take(size);
+  void* data = kExactBlocks ? nullptr : spares().take(size);
   if (data == nullptr) {
     data = allocateAligned(is_huge ? kHugePage : kCacheLine, size);
     if (is_huge) wishHugePages(data, size);

@@ -53,6 +53,7 @@ class Columns {
   // The sample's part of an array [batch, neurons]; nullptr if it is absent.
   const float* read(const Numbers& from, Index sample, std::vector<float>& to) const {
     if (!from) return nullptr;
+    if (!from.is_bfloat16) return from.float32() + sample * neurons_ + first_;
     from.read(sample * neurons_ + first_, columns_, to.data());
     return to.data();
   }
