@@ -64,6 +64,16 @@ void theBlockUsedLastComesFirst() {
   CHECK(second.get() == a);
 }
 
+void aLargerBlockServesAsWell() {
+  if (snnjax::kExactBlocks) return;
+  SpareMemory::Block large = SpareMemory::take(48 * kMebibyte);
+  const void* const place = large.get();
+  large.reset();
+  const SpareMemory::Block small = SpareMemory::take(40 * kMebibyte);
+  CHECK(small.get() == place);
+  CHECK(SpareMemory::take(48 * kMebibyte).get() != place);
+}
+
 // Every order of giving back and taking leaves the list whole: each block belongs to one owner.
 void noBlockHasTwoOwners() {
   std::vector<SpareMemory::Block> blocks(64);
@@ -174,6 +184,7 @@ int main() {
   onlyLargeResultsAskForHugePages();  // before the heap has memory that others have wished for
   blocksAreGivenBackWithoutAllocating();
   theBlockUsedLastComesFirst();
+  aLargerBlockServesAsWell();
   noBlockHasTwoOwners();
   blocksOfManySizesLieApart();
   manyThreadsShareTheBlocks();
