@@ -67,6 +67,7 @@ PHASES = {
     "steps of the neurons, forward": (
         "stepForward",
         "stepRow",
+        "stepsForward",
         "affine",
         "stepSynaptic",
         "stepIntegers",
@@ -74,8 +75,8 @@ PHASES = {
         "addNoise",
     ),
     "steps of the neurons, backward": (
-        *("stepBackward", "stepBackRow", "stepAgain", "derivative"),
-        *("PatchBackward::advance", "runReadoutBackward", "BlockRecord::*"),
+        *("stepBackward", "stepBackRow", "stepAgain", "derivative", "stepBackThroughAll", "stepsBackward"),
+        *("PatchBackward::advance", "runAllSteps", "runReadoutBackward", "BlockRecord::*"),
     ),
     "lists of spikes, and the same by neuron": (
         *("listNonZero", "listNonZeroBytes", "listBits", "listEntries", "markOnes", "markIds", "expandBits"),

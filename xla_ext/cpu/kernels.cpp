@@ -6,11 +6,13 @@
 #include "kernels/integer_neurons.hpp"
 #include "kernels/lists.hpp"
 #include "kernels/neuron.hpp"
+#include "kernels/neuron_steps.hpp"
 #include "kernels/padded_patches.hpp"
 #include "kernels/patches.hpp"
 #include "kernels/products.hpp"
 #include "kernels/split_products.hpp"
 #include "kernels/stream.hpp"
+#include "kernels/surrogate.hpp"
 #include "kernels/synaptic_neurons.hpp"
 #include "kernels/taps.hpp"
 #include "kernels/tile_products.hpp"
@@ -79,6 +81,8 @@ constexpr Kernels kKernels{
     .stepForward = stepForward,
     .stepAgain = stepAgain,
     .stepBackward = stepBackward,
+    .stepsForward = stepsForward,
+    .stepsBackward = stepsBackward,
     .stepSynaptic = stepSynaptic,
     .addPoisson = addPoisson,
     .addNoise = addNoise,

@@ -164,6 +164,43 @@ struct StepBackward {
   float* sum_given;    // likewise, of g_v times the given current
 };
 
+// All steps of some neurons of one sample, whose currents are given. They have neither a second state nor a refractory
+// period, and come in whole vectors.
+inline constexpr Index kMostStepsAtOnce = 16;
+struct StepsForward {
+  Index steps, columns;  // kMostStepsAtOnce at most
+  NeuronConstants constants;
+  Reset reset;
+  Index end;                   // the step after the sample's last one
+  Rows<const float> current;   // [steps], as they are given
+  Index next;                  // numbers from these to those of the next call, to be fetched meanwhile
+  const float *factor, *term;  // of the currents; either may be nullptr
+  float *state, *counts;       // membranes, and true spikes so far, updated; counts may be nullptr
+  // As of `StepForward`, [steps], none behind the end.
+  Rows<std::uint64_t> spikes, near;
+  Rows<float> v;  // [steps], membranes after the steps until the end; data may be nullptr
+};
+
+// The same steps backwards. Membranes are computed again.
+struct StepsBackward {
+  Index steps, columns;
+  NeuronConstants constants;
+  Reset reset;
+  bool detach_reset;
+  SurrogateForm surrogate;
+  Index end;                         // the step after the sample's last one
+  Rows<const float> current;         // [steps], as they are given
+  Index next;                        // numbers from these to those of the next call, to be fetched meanwhile
+  const float *factor, *term;        // of the currents; either may be nullptr
+  const float* first_v;              // before the first step; nullptr: 0
+  Rows<const float> g_spikes;        // [steps], of the listed spikes
+  Rows<const std::uint64_t> listed;  // likewise bits; data nullptr: every neuron is listed
+  const float *g_counts, *g_last;    // of the counts and of the last membranes; nullptr: none
+  const float* scale;                // of the cotangents of given currents
+  Rows<float> g_current;             // [steps], aligned to vectors; overwritten past the caches, 0 behind the end
+  float *sum_current, *sum_given;    // as of `StepBackward`
+};
+
 // Lists of ids and values as operands hold them, `capacity` slots a row. An id in [0, width) names a neuron.
 struct EntryLists {
   const void* ids;  // uint16 or int32
@@ -426,6 +463,8 @@ struct Kernels {
   void (*stepForward)(const StepForward& step);
   void (*stepAgain)(const StepAgain& step);
   void (*stepBackward)(const StepBackward& step);
+  void (*stepsForward)(const StepsForward& steps);
+  void (*stepsBackward)(const StepsBackward& steps);
   // Lists the neurons that spike, ascending, and returns their number; the buffer holds all.
   Index (*stepSynaptic)(const SynapticStep& step, std::uint32_t* spikes);
   void (*addPoisson)(const PoissonStep& step);

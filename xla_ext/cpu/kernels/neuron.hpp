@@ -1,4 +1,4 @@
-// One time step of LIF neurons, forward and backward, and the surrogate derivatives.
+// One time step of LIF neurons, forward and backward.
 #pragma once
 
 #include <algorithm>
@@ -6,40 +6,9 @@
 
 #include "../kernels.hpp"
 #include "simd.hpp"
+#include "surrogate.hpp"
 
 namespace snnjax::SNNJAX_ISA {
-
-// A surrogate derivative at x = v - threshold; the equations are those of snnjax/surrogates.py.
-template <Surrogate kKind>
-inline Floats slopeWithoutEnd(Floats x, float slope) {
-  constexpr float kHalfPi = 1.57079633F;
-  const Floats one = splat(1.0F);
-  if constexpr (kKind == Surrogate::Superspike) {
-    const Floats base = one + slope * absolute(x);
-    return one / (base * base);
-  } else if constexpr (kKind == Surrogate::Arctan) {
-    const Floats scaled = kHalfPi * slope * x;
-    return one / (one + scaled * scaled);
-  } else if constexpr (kKind == Surrogate::Triangle) {
-    return maximum(one - slope * absolute(x), select(notEqual(x, x), x, Floats{}));
-  } else if constexpr (kKind == Surrogate::Gaussian) {
-    const Floats scaled = slope * x;
-    return select(notEqual(x, x), x, exponential(-(scaled * scaled)));
-  } else if constexpr (kKind == Surrogate::Sigmoid) {
-    const Floats decayed = exponential(-slope * absolute(x));  // sigma(-|slope x|) = e / (1 + e)
-    return select(notEqual(x, x), x, slope * decayed / ((one + decayed) * (one + decayed)));
-  } else if constexpr (kKind == Surrogate::Boxcar) {
-    return select(greater(splat(0.5F / slope), absolute(x)), splat(slope), Floats{});
-  } else {
-    return one;
-  }
-}
-
-template <Surrogate kKind>
-inline Floats slopeAt(Floats x, SurrogateForm surrogate) {
-  const Floats slope = slopeWithoutEnd<kKind>(x, surrogate.slope);
-  return select(greater(absolute(x), splat(surrogate.reach)), Floats{}, slope);
-}
 
 template <Reset kReset>
 inline Floats reset(Floats v, Floats threshold) {
@@ -166,12 +135,14 @@ struct NeuronRow {
   Index left;  // columns that there are
 };
 
-// Fused as in `affine`: the same bits wherever currents are computed.
-inline Floats currentAt(const NeuronRow& row, Index at) {
-  const Floats x = load(row.current + at);
-  if (row.factor == nullptr) return row.term == nullptr ? x : x + load(row.term + at);
-  const Floats factor = load(row.factor + at);
-  return row.term == nullptr ? factor * x : fused(load(row.term + at), factor, x);
+// Given currents times a factor and with a term, either of which may be nullptr. Fused as in `affine`, and so are
+// membranes: the same bits wherever they are computed.
+inline Floats scaledCurrent(Floats x, const float* factor, const float* term, Index at) {
+  if (factor == nullptr) return term == nullptr ? x : x + load(term + at);
+  return term == nullptr ? load(factor + at) * x : fused(load(term + at), load(factor + at), x);
+}
+inline Floats steppedMembrane(Floats decay, Floats behind_reset, Floats gain, Floats current) {
+  return fused(gain * current, decay, behind_reset);
 }
 
 // `kVectors` vectors of neurons, up to a word of bits. `kKeeps`: membranes or currents are recorded, which inference
@@ -183,7 +154,8 @@ inline void stepVectors(const NeuronRow& row, Index column, std::uint64_t* spike
   SNNJAX_UNROLL
   for (int i = 0; i < kVectors; ++i) {
     const Index at = column + i * kLanes;
-    const Floats before = load(row.before.v + at), current = currentAt(row, at);
+    const Floats before = load(row.before.v + at);
+    const Floats current = scaledCurrent(load(row.current + at), row.factor, row.term, at);
     [[maybe_unused]] Floats remaining{};
     if constexpr (kSecond) w[i] = load(row.before.w + at);
     if constexpr (kHolds) {
@@ -191,7 +163,8 @@ inline void stepVectors(const NeuronRow& row, Index column, std::uint64_t* spike
       held[i] = greater(remaining, Floats{});
     }
     Floats threshold = raised<kSecond>(row.constants, row.constants.threshold, at, w[i]);
-    v[i] = load(row.constants.decay + at) * reset<kReset>(before, threshold) + load(row.constants.gain + at) * current;
+    v[i] = steppedMembrane(load(row.constants.decay + at), reset<kReset>(before, threshold),
+                           load(row.constants.gain + at), current);
     if constexpr (kSecond) {
       const SecondState<const float*>& second = row.constants.second_state;
       const Floats w_before = w[i];
@@ -344,9 +317,17 @@ inline void stepAgain(const StepAgain& step) {
   }
 }
 
+// How neurons are reset, and what the derivatives are of.
+struct ResetForm {
+  Reset reset;
+  bool detach_reset;
+  SurrogateForm surrogate;
+};
+
 // The cotangent of v from that of u, the membrane behind the reset, and what of it reaches the threshold.
 template <Surrogate kKind>
-inline Floats throughReset(const StepBackward& step, Floats g_u, Floats v, Floats threshold, Floats* g_threshold) {
+[[gnu::always_inline]] inline Floats throughReset(const ResetForm& step, Floats g_u, Floats v, Floats threshold,
+                                                  Floats* g_threshold) {
   const Mask spiked = greater(v, threshold);
   const Floats g_v = step.reset == Reset::Zero ? select(spiked, Floats{}, g_u) : g_u;
   *g_threshold = step.reset == Reset::Subtract ? select(spiked, -g_u, Floats{}) : Floats{};
@@ -355,6 +336,12 @@ inline Floats throughReset(const StepBackward& step, Floats g_u, Floats v, Float
   const Floats through = -g_u * removed * slopeAt<kKind>(v - threshold, step.surrogate);
   *g_threshold -= through;
   return g_v + through;
+}
+
+// From the cotangent of a spike. One of 0 stays 0 whatever the slope, NaN included.
+template <Surrogate kKind>
+inline Floats throughSpike(Floats g_s, Floats above_threshold, SurrogateForm surrogate) {
+  return select(notEqual(g_s, Floats{}), g_s * slopeAt<kKind>(above_threshold, surrogate), Floats{});
 }
 
 inline Floats resetBy(Reset kind, Floats v, Floats threshold) {
@@ -474,15 +461,14 @@ inline void stepBackRow(const StepBackward& step, Index r, [[maybe_unused]] bool
       g_s = load(g_spikes + column);
     } else {
       g_s = reachingSpikes<kSecond, kHolds>(step, r, column, v, w, held, g_w_stepped);
-      g_v = throughReset<kKind>(step, g_next, v, threshold, &g_threshold);
+      const ResetForm form{step.reset, step.detach_reset, step.surrogate};
+      g_v = throughReset<kKind>(form, g_next, v, threshold, &g_threshold);
     }
     if constexpr (kHolds) {
       g_v = select(held_next, g_next, g_v);
       g_threshold = unless(held_next, g_threshold);
     }
-    // A cotangent of 0 stays 0 whatever the slope, NaN included.
-    const Floats through_spike =
-        select(notEqual(g_s, Floats{}), g_s * slopeAt<kKind>(v - threshold, step.surrogate), Floats{});
+    const Floats through_spike = throughSpike<kKind>(g_s, v - threshold, step.surrogate);
     g_v += through_spike;
     if (g_last.v != nullptr) g_v += load(g_last.v + column);
     g_threshold -= through_spike;
@@ -540,18 +526,6 @@ inline void stepBackwardWith(const StepBackward& step) {
 }
 
 template <Surrogate kKind>
-inline void derivativeWith(SurrogateForm surrogate, const float* x, Index count, float* out) {
-  for (Index i = 0; i < count; i += kLanes) {
-    const Index left = count - i;
-    if (left >= kLanes) {
-      store(out + i, slopeAt<kKind>(load(x + i), surrogate));
-    } else {
-      storePart(out + i, slopeAt<kKind>(loadPart(x + i, left), surrogate), left);
-    }
-  }
-}
-
-template <Surrogate kKind>
 inline void markSlopesWith(SurrogateForm surrogate, const NeuronConstants& constants, const float* v, const float* w,
                            const float* next_v, Index columns, std::uint64_t* slopes) {
   for (Index column = 0; column < columns; column += kLanes) {
@@ -566,31 +540,13 @@ inline void markSlopesWith(SurrogateForm surrogate, const NeuronConstants& const
   }
 }
 
-// Calls `function<kind>`: the surrogate is chosen once a call, not once a neuron.
-#define SNNJAX_WITH_SURROGATE(kind, function, ...)                                             \
-  switch (kind) {                                                                              \
-    case Surrogate::Superspike: return function<Surrogate::Superspike>(__VA_ARGS__);           \
-    case Surrogate::Arctan: return function<Surrogate::Arctan>(__VA_ARGS__);                   \
-    case Surrogate::Triangle: return function<Surrogate::Triangle>(__VA_ARGS__);               \
-    case Surrogate::Gaussian: return function<Surrogate::Gaussian>(__VA_ARGS__);               \
-    case Surrogate::Sigmoid: return function<Surrogate::Sigmoid>(__VA_ARGS__);                 \
-    case Surrogate::Boxcar: return function<Surrogate::Boxcar>(__VA_ARGS__);                   \
-    case Surrogate::StraightThrough: return function<Surrogate::StraightThrough>(__VA_ARGS__); \
-  }
-
 inline void stepBackward(const StepBackward& step) {
   SNNJAX_WITH_SURROGATE(step.surrogate.kind, stepBackwardWith, step)
-}
-
-inline void derivative(SurrogateForm surrogate, const float* x, Index count, float* out) {
-  SNNJAX_WITH_SURROGATE(surrogate.kind, derivativeWith, surrogate, x, count, out)
 }
 
 inline void markSlopes(SurrogateForm surrogate, const NeuronConstants& constants, const float* v, const float* w,
                        const float* next_v, Index columns, std::uint64_t* slopes) {
   SNNJAX_WITH_SURROGATE(surrogate.kind, markSlopesWith, surrogate, constants, v, w, next_v, columns, slopes)
 }
-
-#undef SNNJAX_WITH_SURROGATE
 
 }  // namespace snnjax::SNNJAX_ISA

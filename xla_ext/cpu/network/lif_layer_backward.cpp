@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "given_currents_backward.hpp"
 #include "lif_layer_cotangents.hpp"
 #include "lif_layer_sums.hpp"
 #include "recurrent_delays.hpp"
@@ -518,6 +519,11 @@ void countSlots(LayerBackward& pass, const Threads& threads) {
 
 void runBackward(LayerBackward& pass, const Threads& threads) {
   const Index neurons = pass.layer.neurons();
+  if (takesAllSteps(pass)) {
+    Sums sums(pass);
+    runAllSteps(pass, sums, threads);
+    return writeSums(pass, sums, nullptr);
+  }
   if (pass.listed_record) countSlots(pass, threads);
   if (pass.layer.synapses != nullptr) {
     pass.collecting =

@@ -18,6 +18,7 @@ struct Patch {
 struct Scratch {
   WeightTile weights, recurrent;
   std::vector<float> dense, sums;
+  std::vector<float> v;  // of all steps of a sample
 };
 
 class PatchForward {
@@ -64,7 +65,8 @@ class PatchForward {
  private:
   void runBlock() {
     begin();
-    for (Index step = 0; step < pass_.extent.steps; ++step) {
+    for (Index r = 0; takesAllSteps() && r < samples_; ++r) advanceAll(r);
+    for (Index step = takesAllSteps() ? pass_.extent.steps : 0; step < pass_.extent.steps; ++step) {
       advance(step, drive(step));
       if (layer_.isRecurrent()) list(step);
     }
@@ -83,7 +85,7 @@ class PatchForward {
 
   void begin() {
     if (pass_.counts != nullptr) std::fill_n(counts_.data(), samples_ * width_, 0.0F);
-    std::vector<float> dense(static_cast<std::size_t>(neurons()));
+    std::vector<float> dense(static_cast<std::size_t>(layer_.isRecurrent() ? neurons() : 0));
     for (Index r = 0; r < samples_; ++r) {
       for (unsigned i = 0; i < kNeuronStates; ++i) {
         if (pass_.first.at(i)) pass_.first.at(i).read(place(r), patch_.columns, state().at(i).row(r));
@@ -208,17 +210,50 @@ class PatchForward {
         .record_current = blockOf(pass_.record_current),
         .record_streams = pass_.extent.rows() * neurons() * 4 > kStreamBytes,
     });
-    if (reached_) keepReached(step);
+    for (Index r = 0; reached_ && r < samples_; ++r) keepReached(row + r, state().v.row(r));
   }
 
-  void keepReached(Index step) {
-    const Index row = step * pass_.extent.batch + first_sample_, word = patch_.first_column / 64;
-    marks_.resize(static_cast<std::size_t>(wordsOf(patch_.columns)));
-    for (Index r = 0; r < samples_; ++r) {
-      const std::uint64_t *spikes = pass_.spikes.row(row + r) + word, *near = near_.row(row + r) + word;
-      for (std::size_t i = 0; i < marks_.size(); ++i) marks_[i] = spikes[i] | near[i];
-      reached_.put(row + r, patch_.first_column, patch_.columns, marks_.data(), state().v.row(r));
+  // Whether the steps of a sample can be taken at once: given currents whose membranes are not recorded, of neurons
+  // without other states.
+  bool takesAllSteps() const {
+    const bool is_plain = state_.w.data() == nullptr && state_.remaining.data() == nullptr;
+    const bool records = pass_.record || pass_.record_current != nullptr;
+    return isReadInPlace() && is_plain && !records && takesStepsAtOnce(pass_.extent.steps);
+  }
+
+  // The membranes and the true spikes of all steps of a sample.
+  void advanceAll(Index r) {
+    const Index batch = pass_.extent.batch, steps = pass_.extent.steps, sample = first_sample_ + r;
+    const Index word = patch_.first_column / 64, words = batch * pass_.spikes.words();
+    const auto own = [&](const float* all) { return all == nullptr ? nullptr : all + patch_.first_column; };
+    if (reached_) scratch_.v.resize(static_cast<std::size_t>(steps * width_));
+    kernels().stepsForward({
+        .steps = steps,
+        .columns = patch_.columns,
+        .constants = layer_.constants.from(patch_.first_column),
+        .reset = layer_.reset,
+        .end = pass_.extent.ends[sample],
+        .current = {pass_.currents.float32() + place(r), batch * neurons()},
+        .next = sample + 1 < batch ? neurons() : 0,
+        .factor = own(layer_.constants.factor()),
+        .term = own(layer_.constants.bias()),
+        .state = state().v.row(r),
+        .counts = pass_.counts == nullptr ? nullptr : counts_.data() + r * width_,
+        .spikes = {pass_.spikes.row(sample) + word, words},
+        .near = {near_ ? near_.row(sample) + word : nullptr, words},
+        .v = {reached_ ? scratch_.v.data() : nullptr, width_},
+    });
+    for (Index step = 0; reached_ && step < steps; ++step) {
+      keepReached(step * batch + sample, scratch_.v.data() + step * width_);
     }
+  }
+
+  void keepReached(Index row, const float* v) {
+    const Index word = patch_.first_column / 64;
+    marks_.resize(static_cast<std::size_t>(wordsOf(patch_.columns)));
+    const std::uint64_t *spikes = pass_.spikes.row(row) + word, *near = near_.row(row) + word;
+    for (std::size_t i = 0; i < marks_.size(); ++i) marks_[i] = spikes[i] | near[i];
+    reached_.put(row, patch_.first_column, patch_.columns, marks_.data(), v);
   }
 
   // The spikes of a recurrent layer that the next step sees.

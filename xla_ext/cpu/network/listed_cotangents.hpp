@@ -32,15 +32,14 @@ class ListedCotangents {
     std::vector<std::uint64_t> others;
   };
 
-  // to += those of the neurons of a row from `column`, the first one of a word, on.
+  // to = those of the neurons of a row from `column`, the first one of a word, on.
+  void expand(Index row, Index column, Index columns, Scratch& scratch, float* to) const {
+    addTo<false>(row, column, columns, scratch, to);
+  }
+
+  // to += the same.
   void addTo(Index row, Index column, Index columns, Scratch& scratch, float* to) const {
-    const Index word = column / 64, words = wordsOf(columns);
-    const Slots *first = slots_.data() + row * (listed_.words() + 1) + word, *behind = first + words;
-    const std::uint64_t *spikes = spikes_.row(row) + word, *listed = listed_.row(row) + word;
-    scratch.others.resize(static_cast<std::size_t>(words));
-    for (Index i = 0; i < words; ++i) scratch.others[static_cast<std::size_t>(i)] = listed[i] & ~spikes[i];
-    add(spikes, row, first->spike, behind->spike, columns, scratch, to);
-    add(scratch.others.data(), row, first->other, behind->other, columns, scratch, to);
+    addTo<true>(row, column, columns, scratch, to);
   }
 
  private:
@@ -61,14 +60,30 @@ class ListedCotangents {
     }
   }
 
-  void add(const std::uint64_t* marks, Index row, Index slot, Index behind, Index columns, Scratch& scratch,
-           float* to) const {
-    if (slot == behind) return;
+  // to (+)= the spikes' and += the others'.
+  template <bool kAdds>
+  void addTo(Index row, Index column, Index columns, Scratch& scratch, float* to) const {
+    const Index word = column / 64, words = wordsOf(columns);
+    const Slots *first = slots_.data() + row * (listed_.words() + 1) + word, *behind = first + words;
+    const std::uint64_t *spikes = spikes_.row(row) + word, *listed = listed_.row(row) + word;
+    scratch.others.resize(static_cast<std::size_t>(words));
+    for (Index i = 0; i < words; ++i) scratch.others[static_cast<std::size_t>(i)] = listed[i] & ~spikes[i];
+    spread<kAdds>(spikes, row, first->spike, behind->spike, columns, scratch, to);
+    spread<true>(scratch.others.data(), row, first->other, behind->other, columns, scratch, to);
+  }
+
+  template <bool kAdds>
+  void spread(const std::uint64_t* marks, Index row, Index slot, Index behind, Index columns, Scratch& scratch,
+              float* to) const {
+    if (kAdds && slot == behind) return;
     const Index place = row * capacity_ + slot, count = behind - slot;
-    if (!g_.is_bfloat16) return kernels().addMarked(marks, columns, g_.float32() + place, count, to);
-    scratch.g.resize(static_cast<std::size_t>(count));
-    g_.read(place, count, scratch.g.data());
-    kernels().addMarked(marks, columns, scratch.g.data(), count, to);
+    if (g_.is_bfloat16) {
+      scratch.g.resize(static_cast<std::size_t>(count));
+      g_.read(place, count, scratch.g.data());
+    }
+    const float* from = g_.is_bfloat16 ? scratch.g.data() : g_.float32() + place;
+    kAdds ? kernels().addMarked(marks, columns, from, count, to)
+          : kernels().expandMarked(marks, columns, from, count, to);
   }
 
   const Numbers g_;

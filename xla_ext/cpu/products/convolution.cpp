@@ -223,7 +223,8 @@ void DenseConvolution::copyColumns(const float* image, Index first, Index column
     const float* from = image + (y * shape_.width + first_x) * channels;
     float* to = scratch.columns.data() + (first_x + shape_.left) * columnLength() + (y + shape_.top) * channels;
     for (Index x = first_x; x < end_x; ++x, from += channels, to += columnLength()) {
-      if (channels % kFour == 0) {
+      // The next rows overwrite what lies behind the channels, if they have as many.
+      if (channels % kFour == 0 || (end_y - 1 - y) * channels >= kFour - 1) {
         copyFours(to, from, channels);
       } else {
         for (Index c = 0; c < channels; ++c) to[c] = from[c];
@@ -297,17 +298,19 @@ void DenseConvolution::addGradient(const float* image, const float* g, Index fir
                                    Scratch& scratch) const {
   copyColumns(image, first, columns, scratch);
   const Index outputs = shape_.channels_out;
-  atLeast(scratch.rows, shape_.outWidth() * stride_);
+  const bool in_place = stride_ == outputs;
+  if (!in_place) atLeast(scratch.rows, shape_.outWidth() * stride_);
   eachRow(first, columns, [&](Index row, Index pixel, Index count) {
-    float* own_g = scratch.rows.data();
-    for (Index i = 0; i < count; ++i, own_g += stride_, g += outputs) {
-      std::fill(std::copy_n(g, outputs, own_g), own_g + stride_, 0.0F);
+    float* padded = scratch.rows.data();
+    for (Index i = 0; i < count && !in_place; ++i, padded += stride_) {
+      std::fill(std::copy_n(g + i * outputs, outputs, padded), padded + stride_, 0.0F);
     }
+    const float* own_g = in_place ? g : scratch.rows.data();
     const Rows<const float> seen = window(row, pixel, scratch);
     for (Index o = 0; o < stride_; o += panel(o)) {
-      kernels().addProducts(seen, count, depth(), {packed + o * depth(), panel(o)}, panel(o),
-                            {scratch.rows.data() + o, stride_});
+      kernels().addProducts(seen, count, depth(), {packed + o * depth(), panel(o)}, panel(o), {own_g + o, stride_});
     }
+    g += count * outputs;
   });
 }
 

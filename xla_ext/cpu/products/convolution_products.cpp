@@ -1,7 +1,6 @@
 #include "convolution_products.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <numeric>
 
@@ -167,10 +166,10 @@ class Gradient {
         g_(g),
         sparse_(shape),
         dense_(shape),
-        takes_channels_(PaddedOutputs::takes(shape) && areMany(spikes, shape)),
         apart_(size(spikes.rows()), 1) {
-    if (!takes_channels_) return;
+    if (!PaddedOutputs::takes(shape) || !areMany(spikes, shape)) return;
     for (Index r = 0; r < spikes.rows(); ++r) apart_[size(r)] = isDense(r) || !isFinite(spikes.row(r));
+    takes_channels_ = std::find(apart_.begin(), apart_.end(), 0) != apart_.end();
   }
 
   bool takesChannels() const { return takes_channels_; }
@@ -192,7 +191,7 @@ class Gradient {
       if (!apart_[size(r)]) continue;
       const float* g = floatsOf(g_, r * outputs, outputs, own.g);
       // 0 times what is not finite would not be 0.
-      if (isDense(r) && std::all_of(g, g + outputs, [](float x) { return std::isfinite(x); })) {
+      if (isDense(r) && areFinite(g, outputs)) {
         products.resize(size(dense_.size()));
         dense_.addGradient(own.expand(spikes_, in_place_, r), g, 0, outputs, products.data(), own.scratch);
       } else {
@@ -212,10 +211,7 @@ class Gradient {
     const Index outputs = shape.outHeight() * shape.outWidth();
     return spikes.entries() * shape.kernel_height * shape.kernel_width >= spikes.rows() * outputs;
   }
-  static bool isFinite(const SpikeRow& row) {
-    return row.values == nullptr ||
-           std::all_of(row.values, row.values + row.count, [](float x) { return std::isfinite(x); });
-  }
+  static bool isFinite(const SpikeRow& row) { return row.values == nullptr || areFinite(row.values, Index{row.count}); }
 
   const ListedRows& spikes_;
   Rows<const float> in_place_;
@@ -223,7 +219,7 @@ class Gradient {
   Numbers g_;
   Sparse sparse_;
   DenseConvolution dense_;
-  bool takes_channels_;
+  bool takes_channels_ = false;
   std::vector<char> apart_;
 };
 

@@ -17,10 +17,6 @@ constexpr Index kStreamedBytes = Index{1} << 20;
 
 constexpr Index kDenseRows = 32;  // that are multiplied at once: each pass reads and writes the whole gradient
 
-bool isFinite(const float* numbers, Index count) {
-  return std::all_of(numbers, numbers + count, [](float x) { return std::isfinite(x); });
-}
-
 std::vector<float> copyOf(Rows<const float> rows, Index count, Index columns) {
   std::vector<float> copy(static_cast<std::size_t>(count * columns));
   for (Index r = 0; r < count; ++r) std::copy_n(rows.row(r), columns, copy.data() + r * columns);
@@ -279,7 +275,7 @@ void TransposedSpikes::addDense(const Lists& lists, Rows<float> weights, Index c
   };
   for (std::size_t i = 0; i < lists.dense_rows.size(); ++i) {
     const float* from = g.row(lists.dense_rows[i]);
-    if (!isFinite(from, columns)) {  // 0 times it would not be 0
+    if (!areFinite(from, columns)) {  // 0 times it would not be 0
       const ListedRow listed(spikes_, lists.dense_spikes[i]);
       kernels().addRows(&listed.row(), 1, weights, columns, {from, 0});
       continue;

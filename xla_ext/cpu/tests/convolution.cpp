@@ -81,6 +81,51 @@ void rangesOfPixelsMakeTheWhole(const ConvolutionShape& shape) {
   CHECK(parts == whole);
 }
 
+// The dense form and its gradient are those of patches, and have no numbers of earlier images in them.
+void denseFormIsThatOfPatches(const ConvolutionShape& shape) {
+  const PatchWeights layout(shape);
+  const DenseConvolution form(shape);
+  const Floats weights = floats(shape.numWeights(), 1), g = floats(shape.numOutputs(), 2);
+  Floats packed(weights.size()), dense_packed(static_cast<std::size_t>(form.size()));
+  layout.pack({weights.data(), false}, packed.data());
+  form.pack({weights.data(), false}, dense_packed.data());
+  std::vector<std::uint32_t> ids(static_cast<std::size_t>(shape.numInputs()));
+  std::iota(ids.begin(), ids.end(), 0U);
+  const ConvolutionPatches patches(layout, 0, shape.numOutputs());
+  DenseConvolution::Scratch scratch;
+  for (const int seed : {3, 4}) {
+    const Floats image = floats(shape.numInputs(), seed);
+    const SpikeRow spikes{ids.data(), image.data(), static_cast<std::uint32_t>(ids.size()), false};
+    Floats out(g.size()), want(g.size()), d_packed(weights.size()), d_want(weights.size());
+    patches.add(spikes, packed.data(), want.data());
+    CHECK(form.multiply(image.data(), dense_packed.data(), 0, shape.numOutputs(), out.data(), scratch));
+    CHECK(out == want);
+    patches.addGradient(spikes, d_packed.data(), g.data());
+    layout.unpack(d_packed.data(), {d_want.data(), false});
+    Floats d_dense(dense_packed.size()), d_out(weights.size());
+    form.addGradient(image.data(), g.data(), 0, shape.numOutputs(), d_dense.data(), scratch);
+    form.addTo(d_dense.data(), d_out.data());
+    CHECK(d_out == d_want);
+  }
+}
+
+// Images whose rows of a column are shorter, as long and longer than what is copied at once, with and without zeros
+// around them, and outputs in whole vectors and in parts of them.
+void denseFormsOfFewChannels() {
+  for (const Index channels : {1, 2, 3, 4, 5, 6}) {
+    for (const Index padding : {0, 1, 3}) {
+      for (const Index height : {3, 4, 5}) {
+        for (const Index width : {3, 5}) {
+          for (const Index outputs : {2, 16}) {
+            denseFormIsThatOfPatches(
+                {height, width, channels, 3, 2, 1, 1, padding, padding, padding, padding, 1, outputs});
+          }
+        }
+      }
+    }
+  }
+}
+
 // The dense form of cotangents is that of patches.
 void cotangentsAreThoseOfPatches(const ConvolutionShape& shape) {
   CHECK(TransposedConvolution::takes(shape));
@@ -121,5 +166,6 @@ int main() {
   }
   rangesOfPixelsMakeTheWhole(plain);
   rangesOfPixelsMakeTheWhole(wide);
+  denseFormsOfFewChannels();
   return check::failures;
 }

@@ -2,16 +2,19 @@
 // outlive the objects of the process.
 #include "cpu/memory.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <limits>
 #include <memory>
 #include <new>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "check.hpp"
@@ -61,6 +64,16 @@ void theBlockUsedLastComesFirst() {
   CHECK(second.get() == a);
 }
 
+void aLargerBlockServesAsWell() {
+  if (snnjax::kExactBlocks) return;
+  SpareMemory::Block large = SpareMemory::take(48 * kMebibyte);
+  const void* const place = large.get();
+  large.reset();
+  const SpareMemory::Block small = SpareMemory::take(40 * kMebibyte);
+  CHECK(small.get() == place);
+  CHECK(SpareMemory::take(48 * kMebibyte).get() != place);
+}
+
 // Every order of giving back and taking leaves the list whole: each block belongs to one owner.
 void noBlockHasTwoOwners() {
   std::vector<SpareMemory::Block> blocks(64);
@@ -75,6 +88,26 @@ void noBlockHasTwoOwners() {
       blocks[place] = SpareMemory::take(kMebibyte << ((state >> 16) % 6));  // 1 to 32 MiB: some make others go
       *static_cast<std::size_t*>(blocks[place].get()) = place;
     }
+  }
+}
+
+// Of many sizes, given back in one order and taken in another: each has room for what was asked for.
+void blocksOfManySizesLieApart() {
+  std::vector<std::size_t> sizes;
+  for (std::size_t bytes = 1; bytes < 4 * kMebibyte; bytes += bytes / 7 + 1) sizes.push_back(bytes);
+  for (int round = 0; round < 3; ++round) {
+    std::vector<std::pair<std::uintptr_t, std::size_t>> places;
+    std::vector<SpareMemory::Block> blocks;
+    for (const std::size_t bytes : sizes) {
+      blocks.push_back(SpareMemory::take(bytes));
+      places.emplace_back(reinterpret_cast<std::uintptr_t>(blocks.back().get()), bytes);
+      std::memset(blocks.back().get(), 1, bytes);
+    }
+    std::sort(places.begin(), places.end());
+    for (std::size_t i = 0; i + 1 < places.size(); ++i) {
+      CHECK(places[i].first + places[i].second <= places[i + 1].first);
+    }
+    std::rotate(sizes.begin(), sizes.begin() + 31, sizes.end());
   }
 }
 
@@ -151,7 +184,9 @@ int main() {
   onlyLargeResultsAskForHugePages();  // before the heap has memory that others have wished for
   blocksAreGivenBackWithoutAllocating();
   theBlockUsedLastComesFirst();
+  aLargerBlockServesAsWell();
   noBlockHasTwoOwners();
+  blocksOfManySizesLieApart();
   manyThreadsShareTheBlocks();
   absurdCountsAreOutOfMemory();
   return check::failures;
