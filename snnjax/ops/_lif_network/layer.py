@@ -41,6 +41,8 @@ class LayerRun(NamedTuple):
     listed: Any  # bool, the neurons in the capped lists; None without capacity
     # What is left of the refractory period before each step, in which a neuron is then silent; None without one
     remaining: Array | None = None
+    # The derivatives of the listed spikes by the distance to the threshold, where they are known
+    slopes: Array | None = None
 
 
 class Neurons(NamedTuple):
@@ -101,8 +103,18 @@ class Neurons(NamedTuple):
             free = run.remaining <= 0
             where = free if where is None else where & free
         distance = run.v - self.threshold(run)
+        if run.slopes is not None:
+            return _fire_with_slopes(self.convention, distance, run.slopes, where)
         spikes: Any = _replayed_fire(self.convention, distance) if self.replays else self._fire(distance)
-        return spikes if where is None else jnp.where(where, spikes, 0)
+        return _where(where, spikes)
+
+    def slopes(self, run: LayerRun) -> Array:
+        """The derivatives of the listed spikes by the distance to the threshold, thus by the membrane alone."""
+
+        def spikes(v: Array) -> Array:
+            return self._replace(replays=True).fire(run._replace(v=v), run.listed)
+
+        return jax.vjp(spikes, run.v)[1](jnp.ones_like(run.v))[0]
 
     def _fire(self, distance: Array) -> Array:
         """Spikes with derivatives in both modes; a neuron whose membrane is not a number has none."""
@@ -177,6 +189,31 @@ def _replayed_fire_backward(convention: LIFConvention, distance: Array, g: Array
 _replayed_fire.defvjp(
     lambda convention, distance: (convention.fire(distance), distance), _replayed_fire_backward
 )
+
+
+def _where(mask: Array | None, spikes: Array) -> Array:
+    return spikes if mask is None else jnp.where(mask, spikes, 0)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _fire_with_slopes(convention: LIFConvention, distance: Array, slopes: Array, mask: Array | None) -> Array:
+    """The spikes where the mask is true, and their derivative in one product: it is known, and 0 elsewhere."""
+    del slopes
+    return _where(mask, convention.fire(distance))
+
+
+def _fire_with_slopes_forward(convention: LIFConvention, *given: Any) -> tuple[Array, Array]:
+    return _fire_with_slopes(convention, *given), given[1]
+
+
+def _fire_with_slopes_backward(
+    convention: LIFConvention, slopes: Array, g: Array
+) -> tuple[Array, None, None]:
+    del convention
+    return jnp.where((g == 0) | (slopes == 0), 0, g * slopes), None, None
+
+
+_fire_with_slopes.defvjp(_fire_with_slopes_forward, _fire_with_slopes_backward)
 
 
 def rows_of(array: Array) -> Array:
@@ -445,7 +482,7 @@ def layer_again(
     spikes, dtype, known = None, first.v.dtype, Known(valid, run._replace(listed=None))
     remaining, first = first.remaining, first._replace(remaining=None)  # that before each step is in the run
     if neurons.constants.recurrent is not None:
-        known = Known(valid, run)
+        known = Known(valid, run._replace(slopes=neurons.slopes(run)))
         first = first._replace(spikes=upcast(first.spikes))
         spikes = neurons.listed_spikes(run, valid, dtype)
     step = functools.partial(_state_after, neurons.switches)
