@@ -18,6 +18,7 @@ from snnjax.ipu.device.core import (
     BackwardOnTiles,
     ForwardOnTiles,
     Kernel,
+    LayerConstants,
     Needs,
     Sizes,
     Surrogate,
@@ -276,15 +277,20 @@ def _backward(arguments: BackwardArguments, static: tuple[Switches, Needs]) -> P
 def _with_transposed(operands: NetworkOperands) -> NetworkOperands:
     """Operands whose recurrent weights lie as the backward pass multiplies by them, in each step.
 
-    They lie as the forward pass reads them, and a product with their transpose takes about twice as long. Weights of
-    other types than float32 are converted, which is no such product.
+    They lie as the forward pass reads them, and a product with their transpose takes about twice as long.
     """
-    constants = []
-    for own in operands.constants:
-        if own.recurrent is not None and own.recurrent_ends is None and operands.dtype == jnp.float32:
-            own = own._replace(recurrent=_transposed(own.recurrent))
-        constants.append(own)
-    return operands._replace(constants=tuple(constants))
+    constants = tuple(
+        own._replace(recurrent=_transposed(own.recurrent)) if _multiplies_in_steps(own) else own
+        for own in operands.constants
+    )
+    return operands._replace(constants=constants)
+
+
+def _multiplies_in_steps(constants: LayerConstants) -> bool:
+    """Whether each step has a product with recurrent weights as they are given; others than float32 are converted."""
+    weights, is_sparse = constants.recurrent, constants.recurrent_ends is not None
+    is_dense = isinstance(weights, Array) and not is_sparse and constants.synaptic_delays is None
+    return is_dense and weights.dtype == jnp.float32
 
 
 def _transposed(weights: Array) -> Array:

@@ -330,7 +330,7 @@ def sizes(cell: Cell) -> network_cost.Sizes:
 
 # What a form does not have.
 WITHOUT = {
-    "LISTS": {"runs", "loop_products", "products"},
+    "LISTS": {"runs", "loop_products", "loop_weights", "products"},
     "DENSE": {"runs", "rows", "lists", "listed", "loop_rows", "loop_lists"},
 }
 

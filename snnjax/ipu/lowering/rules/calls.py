@@ -139,7 +139,7 @@ def _is_tight(operation: Operation) -> Sequence[int]:
     attempt = operation.walk.attempt
     plan = attempt % PLANS_OF_A_FORM
     spares, spares_most, is_slower = plan > 0, plan == PLANS_OF_A_FORM - 1, attempt >= PLANS_OF_A_FORM
-    each = dict(zip(TIGHT, (spares, spares_most, is_slower), strict=True))
+    each: dict[str, bool] = dict(zip(TIGHT, (spares, spares_most, is_slower), strict=True))
     return [operation.builder.constant(np.asarray(each[operation.text("call_target_name")]))]
 
 
