@@ -21,6 +21,7 @@ from snnjax._types import State, upcast
 from snnjax.ops._connection import DENSE, Connection
 from snnjax.ops._glif_step import LIFConvention, align, glif_step, raised
 from snnjax.ops._lif_network.records import LayerConstants, LayerState
+from snnjax.ops._lif_network.replayed_spikes import fire_with_slopes, masked, replayed_fire
 from snnjax.ops._lif_network.switches import LayerSwitches
 from snnjax.ops._tables.delay_spikes import Operands as DelayOperands
 from snnjax.ops._time_scan import PLAIN, Loops, Scan, time_scan
@@ -104,9 +105,9 @@ class Neurons(NamedTuple):
             where = free if where is None else where & free
         distance = run.v - self.threshold(run)
         if run.slopes is not None:
-            return _fire_with_slopes(self.convention, distance, run.slopes, where)
-        spikes: Any = _replayed_fire(self.convention, distance) if self.replays else self._fire(distance)
-        return _where(where, spikes)
+            return fire_with_slopes(self.convention, distance, run.slopes, where)
+        spikes: Any = replayed_fire(self.convention, distance) if self.replays else self._fire(distance)
+        return masked(where, spikes)
 
     def slopes(self, run: LayerRun) -> Array:
         """The derivatives of the listed spikes by the distance to the threshold, thus by the membrane alone."""
@@ -174,46 +175,6 @@ class Neurons(NamedTuple):
             near = near & valid[..., None]
         spikes = self.listed_spikes(run._replace(listed=None), valid, dtype)
         return jnp.where(near, self.fire(run, near).astype(dtype), jax.lax.stop_gradient(spikes))
-
-
-@functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
-def _replayed_fire(convention: LIFConvention, distance: Array) -> Array:
-    """The spikes, which pass nothing back where nothing arrives: the slope of a NaN is one, and times 0 too."""
-    return convention.fire(distance)
-
-
-def _replayed_fire_backward(convention: LIFConvention, distance: Array, g: Array) -> tuple[Array]:
-    return (jnp.where(g == 0, 0, jax.vjp(convention.fire, distance)[1](g)[0]),)
-
-
-_replayed_fire.defvjp(
-    lambda convention, distance: (convention.fire(distance), distance), _replayed_fire_backward
-)
-
-
-def _where(mask: Array | None, spikes: Array) -> Array:
-    return spikes if mask is None else jnp.where(mask, spikes, 0)
-
-
-@functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
-def _fire_with_slopes(convention: LIFConvention, distance: Array, slopes: Array, mask: Array | None) -> Array:
-    """The spikes where the mask is true, and their derivative in one product: it is known, and 0 elsewhere."""
-    del slopes
-    return _where(mask, convention.fire(distance))
-
-
-def _fire_with_slopes_forward(convention: LIFConvention, *given: Any) -> tuple[Array, Array]:
-    return _fire_with_slopes(convention, *given), given[1]
-
-
-def _fire_with_slopes_backward(
-    convention: LIFConvention, slopes: Array, g: Array
-) -> tuple[Array, None, None]:
-    del convention
-    return jnp.where((g == 0) | (slopes == 0), 0, g * slopes), None, None
-
-
-_fire_with_slopes.defvjp(_fire_with_slopes_forward, _fire_with_slopes_backward)
 
 
 def rows_of(array: Array) -> Array:
