@@ -53,6 +53,7 @@ class Terms(NamedTuple):
     lists: float = 0.0  # slots of lists made by one tile each
     listed: float = 0.0  # neurons that such a tile looks at
     loops: float = 0.0  # the same of recurrent layers, step by step
+    loop_runs: float = 0.0  # 1 / steps: what all steps need before and after the loop
     loop_neurons: float = 0.0
     loop_columns: float = 0.0
     loop_products: float = 0.0
@@ -103,6 +104,7 @@ def _of_layer(sizes: Sizes, layer: Layer) -> Terms:
         return terms
     return terms._replace(
         loops=1.0,
+        loop_runs=1 / steps,
         loop_neurons=batch * layer.neurons / tiles,
         loop_columns=layer.neurons / 1000,
         loop_products=batch * layer.neurons**2 / tiles,
@@ -113,7 +115,7 @@ def _of_layer(sizes: Sizes, layer: Layer) -> Terms:
 
 
 # Cycles for each term. Lists take as long with weights of float16; of the dense form cells of 16 samples were fitted.
-# What a run takes in any case was measured with 8 steps of 96 neurons, the rest with 32 steps. The costs of loops were
+# What runs take in any case was measured with 8 steps of 96 neurons, the rest with 32 steps. The costs of loops were
 # fitted to the choice as well: of two forms that differ by 3 % and more, the faster one is estimated to be so by 2 %.
 _LISTS = Terms(
     network=223,
@@ -136,7 +138,8 @@ _DENSE = Terms(
     neurons=117,
     columns=640,
     products=0.188,
-    loops=4320,
+    loops=1290,
+    loop_runs=97000,
     loop_columns=1350,
     loop_products=0.526,
     loop_weights=3.53,
