@@ -1,7 +1,6 @@
 """The spikes of steps that ran before, of which reverse mode needs the derivatives at the recorded states."""
 
 import functools
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -37,8 +36,10 @@ def fire_with_slopes(convention: LIFConvention, distance: Array, slopes: Array, 
     return masked(mask, convention.fire(distance))
 
 
-def _fire_with_slopes_forward(convention: LIFConvention, *given: Any) -> tuple[Array, Array]:
-    return fire_with_slopes(convention, *given), given[1]
+def _fire_with_slopes_forward(
+    convention: LIFConvention, distance: Array, slopes: Array, mask: Array | None
+) -> tuple[Array, Array]:
+    return fire_with_slopes(convention, distance, slopes, mask), slopes
 
 
 def _fire_with_slopes_backward(
