@@ -6,10 +6,10 @@ namespace snnjax::executor {
 
 // Each has a file in ops/ with its check and its lowering.
 namespace ops {
-extern const Operation kElementwise, kBroadcastInDim, kReshape, kTranspose, kSlice, kReverse, kConcatenate, kPad, kIota,
-    kBitcast, kReduce, kArgReduce, kCumulative, kDot, kGather, kScatter, kDynamicSlice, kDynamicUpdateSlice, kSort,
-    kTopK, kThreefry, kWhile, kRepeat, kCase, kCallback, kAllReduce, kAllGather, kReduceScatter, kAllToAll,
-    kCollectivePermute, kPartitionId;
+extern const Operation kElementwise, kBroadcastInDim, kReshape, kTranspose, kTransposed, kSlice, kReverse, kConcatenate,
+    kPad, kIota, kBitcast, kReduce, kArgReduce, kCumulative, kDot, kGather, kScatter, kDynamicSlice,
+    kDynamicUpdateSlice, kSort, kTopK, kThreefry, kWhile, kRepeat, kCase, kCallback, kAllReduce, kAllGather,
+    kReduceScatter, kAllToAll, kCollectivePermute, kPartitionId;
 }  // namespace ops
 
 // Each has a file in targets/ with its check, its lowering and its proposals.
@@ -65,6 +65,7 @@ const Table& operations() {
       {"reshape", &ops::kReshape},
       {"identity", &ops::kReshape},
       {"transpose", &ops::kTranspose},
+      {"transposed", &ops::kTransposed},
       {"slice", &ops::kSlice},
       {"reverse", &ops::kReverse},
       {"concatenate", &ops::kConcatenate},

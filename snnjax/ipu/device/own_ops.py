@@ -18,6 +18,7 @@ from snnjax.ipu.device.core import (
     BackwardOnTiles,
     ForwardOnTiles,
     Kernel,
+    LayerConstants,
     Needs,
     Sizes,
     Surrogate,
@@ -34,9 +35,9 @@ from snnjax.ipu.device.core import (
 )
 from snnjax.ipu.device.core import Operands as NetworkOperands
 from snnjax.ipu.device.network_record import keep, kept, on_tiles_from, record_from, shapes_on_tiles
-from snnjax.ipu.lowering.rules.calls import TIGHT
+from snnjax.ipu.lowering.rules.calls import TIGHT, TRANSPOSED
 
-_IN_ROUNDS, _OTHER_FORM = TIGHT
+_IN_ROUNDS, _WITHOUT_COPIES, _OTHER_FORM = TIGHT
 _DTYPES = ("float32", "float16")
 _UNKNOWN = ("bfloat16", "float64", "int8")
 NOTE = (
@@ -268,7 +269,35 @@ def _forward(operands: NetworkOperands, switches: Switches) -> PyTree:
 
 
 def _backward(arguments: BackwardArguments, static: tuple[Switches, Needs]) -> PyTree:
-    return _in_fitting_loops(functools.partial(backward, arguments, static, kept=kept), arguments.operands)
+    operands = _with_transposed(arguments.operands)
+    run = functools.partial(backward, arguments._replace(operands=operands), static, kept=kept)
+    return _in_fitting_loops(run, operands)
+
+
+def _with_transposed(operands: NetworkOperands) -> NetworkOperands:
+    """Operands whose recurrent weights lie as the backward pass multiplies by them, in each step.
+
+    They lie as the forward pass reads them, and a product with their transpose takes about twice as long.
+    """
+    constants = tuple(
+        own._replace(recurrent=_transposed(own.recurrent)) if _multiplies_in_steps(own) else own
+        for own in operands.constants
+    )
+    return operands._replace(constants=constants)
+
+
+def _multiplies_in_steps(constants: LayerConstants) -> bool:
+    """Whether each step has a product with recurrent weights as they are given; others than float32 are converted."""
+    weights, is_sparse = constants.recurrent, constants.recurrent_ends is not None
+    is_dense = isinstance(weights, Array) and not is_sparse and constants.synaptic_delays is None
+    return is_dense and weights.dtype == jnp.float32
+
+
+def _transposed(weights: Array) -> Array:
+    """The same weights, whose transpose lies in memory of its own, if that fits."""
+    turned = jax.ShapeDtypeStruct(weights.shape[::-1], weights.dtype)
+    call = jax.ffi.ffi_call(TRANSPOSED, turned, vmap_method="sequential")
+    return jax.lax.cond(_is_tight(_WITHOUT_COPIES), lambda: weights, lambda: call(weights).T)
 
 
 def _in_fitting_loops(run: Callable[..., PyTree], operands: NetworkOperands) -> PyTree:

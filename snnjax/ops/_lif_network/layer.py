@@ -21,6 +21,7 @@ from snnjax._types import State, upcast
 from snnjax.ops._connection import DENSE, Connection
 from snnjax.ops._glif_step import LIFConvention, align, glif_step, raised
 from snnjax.ops._lif_network.records import LayerConstants, LayerState
+from snnjax.ops._lif_network.replayed_spikes import fire_with_slopes, masked, replayed_fire
 from snnjax.ops._lif_network.switches import LayerSwitches
 from snnjax.ops._tables.delay_spikes import Operands as DelayOperands
 from snnjax.ops._time_scan import PLAIN, Loops, Scan, time_scan
@@ -41,6 +42,8 @@ class LayerRun(NamedTuple):
     listed: Any  # bool, the neurons in the capped lists; None without capacity
     # What is left of the refractory period before each step, in which a neuron is then silent; None without one
     remaining: Array | None = None
+    # The derivatives of the listed spikes by the distance to the threshold, where they are known
+    slopes: Array | None = None
 
 
 class Neurons(NamedTuple):
@@ -101,8 +104,18 @@ class Neurons(NamedTuple):
             free = run.remaining <= 0
             where = free if where is None else where & free
         distance = run.v - self.threshold(run)
-        spikes: Any = _replayed_fire(self.convention, distance) if self.replays else self._fire(distance)
-        return spikes if where is None else jnp.where(where, spikes, 0)
+        if run.slopes is not None:
+            return fire_with_slopes(self.convention, distance, run.slopes, where)
+        spikes: Any = replayed_fire(self.convention, distance) if self.replays else self._fire(distance)
+        return masked(where, spikes)
+
+    def slopes(self, run: LayerRun) -> Array:
+        """The derivatives of the listed spikes by the distance to the threshold, thus by the membrane alone."""
+
+        def spikes(v: Array) -> Array:
+            return self._replace(replays=True).fire(run._replace(v=v), run.listed)
+
+        return jax.vjp(spikes, run.v)[1](jnp.ones_like(run.v))[0]
 
     def _fire(self, distance: Array) -> Array:
         """Spikes with derivatives in both modes; a neuron whose membrane is not a number has none."""
@@ -162,21 +175,6 @@ class Neurons(NamedTuple):
             near = near & valid[..., None]
         spikes = self.listed_spikes(run._replace(listed=None), valid, dtype)
         return jnp.where(near, self.fire(run, near).astype(dtype), jax.lax.stop_gradient(spikes))
-
-
-@functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
-def _replayed_fire(convention: LIFConvention, distance: Array) -> Array:
-    """The spikes, which pass nothing back where nothing arrives: the slope of a NaN is one, and times 0 too."""
-    return convention.fire(distance)
-
-
-def _replayed_fire_backward(convention: LIFConvention, distance: Array, g: Array) -> tuple[Array]:
-    return (jnp.where(g == 0, 0, jax.vjp(convention.fire, distance)[1](g)[0]),)
-
-
-_replayed_fire.defvjp(
-    lambda convention, distance: (convention.fire(distance), distance), _replayed_fire_backward
-)
 
 
 def rows_of(array: Array) -> Array:
@@ -445,7 +443,7 @@ def layer_again(
     spikes, dtype, known = None, first.v.dtype, Known(valid, run._replace(listed=None))
     remaining, first = first.remaining, first._replace(remaining=None)  # that before each step is in the run
     if neurons.constants.recurrent is not None:
-        known = Known(valid, run)
+        known = Known(valid, run._replace(slopes=neurons.slopes(run)))
         first = first._replace(spikes=upcast(first.spikes))
         spikes = neurons.listed_spikes(run, valid, dtype)
     step = functools.partial(_state_after, neurons.switches)

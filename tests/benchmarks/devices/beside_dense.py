@@ -330,8 +330,8 @@ def sizes(cell: Cell) -> network_cost.Sizes:
 
 # What a form does not have.
 WITHOUT = {
-    "LISTS": {"runs", "loop_products", "products"},
-    "DENSE": {"runs", "rows", "lists", "listed", "loop_rows", "loop_lists"},
+    "LISTS": {"runs", "loop_runs", "loop_products", "loop_weights", "products"},
+    "DENSE": {"runs", "loop_runs", "rows", "lists", "listed", "loop_rows", "loop_lists"},
 }
 
 
@@ -360,15 +360,17 @@ def _least(
     if share > 0:
         each = [own._replace(rows=min(own.rows, share * own.products)) for own in each]
     # All cells have as many steps, which do not tell what a run takes in any case.
-    runs = getattr(network_cost, form)["float32"].runs
-    cycles = np.array([stored[cell.key] - runs / STEPS for cell in cells], float)
+    known = getattr(network_cost, form)["float32"]
+    runs = {"runs": known.runs, "loop_runs": known.loop_runs}
+    of_runs = network_cost.Terms(**runs)
+    cycles = np.array([stored[cell.key] - network_cost.cost(of_runs, sizes(cell)) for cell in cells], float)
     terms = np.array([[getattr(own, name) for name in names] for own in each], float)
     scale = np.maximum(terms.max(0), 1e-9)
     costs, error = optimize.nnls(terms / scale / cycles[:, None], np.ones(len(cells)))
     found = {name: float(f"{own:.3g}") for name, own in zip(names, costs / scale, strict=True)}
     if share > 0:
         found["products"] = float(f"{share * found['rows']:.3g}")
-    return network_cost.Terms(**found, runs=runs), error
+    return network_cost.Terms(**found, **runs), error
 
 
 def losses(stored: Mapping[str, int | None]) -> Iterator[tuple[Cell, float]]:

@@ -6,12 +6,14 @@ did. Some samples have more spikes than a list takes, others do not.
 
 import itertools
 from typing import Any
+from unittest import mock
 
 import jax
 import numpy as np
 import pytest
 
 from snnjax.ipu import Profile, read_profile
+from snnjax.ipu.device import network_cost
 from tests.ipu.random_programs import networks
 from tests.ops.lif_network.random_networks import ADAPTIVE, ADLIF, Form, arguments, runner
 
@@ -60,6 +62,15 @@ def test_each_form_of_a_step_equals_the_cpu(ipus, size, neurons):
     profile = read_profile(program)
     assert codelets_of(profile) & set().union(*LISTS.values()) == LISTS[last]
     assert any("own_sums" in each["name"] for each in profile.data["compute_sets"]) == is_summed
+
+
+@pytest.mark.parametrize("neurons", NEURONS)
+def test_dense_form_transposes_recurrent_weights_once_and_equals_the_cpu(ipus, neurons):
+    form, rng = LONG._replace(**NEURONS[neurons]), np.random.default_rng(2)
+    with mock.patch.object(network_cost, "pays", return_value=False):
+        program = networks.check_form(form, overflowing_arguments(form), 100, ipus[0], rng, is_forced=False)
+    transposed = [step for step in read_profile(program).steps if "transposed" in step.name]
+    assert [step.executions for step in transposed] == [1]
 
 
 @pytest.mark.parametrize("tiles", [8, 24])

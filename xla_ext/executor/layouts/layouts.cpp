@@ -400,9 +400,9 @@ const Blocks* Layouts::settle(const Shape& shape, Blocks blocks, bool is_main, s
   if (key != withoutOnes({blocks.rows, blocks.columns}) || key.size() != 2) return nullptr;
   if (!is_main && sliced_.contains(key)) return nullptr;
   const std::size_t block = blocks.row_block * blocks.column_block;
-  const bool spread_wide =
-      worked_on_.contains(key) || least_on_tile_.contains(key);  // slices have the layout of their history
-  const std::size_t least = spread_wide ? kLeastOnTile : kLeastToSend;
+  // Slices have the layout of their history. Many tiles exchange with each part of a product in any case.
+  const bool spread_wide = worked_on_.contains(key) || least_on_tile_.contains(key);
+  const std::size_t least = spread_wide ? kGrain : kLeastToSend;
   blocks.spread = is_main ? spread : std::clamp<std::size_t>(tiles_ / blocks.parts(), 1, ceilDivide(block, least));
   const Blocks& known = matrices_.emplace(key, blocks).first->second;
   const bool same = known.row_block == blocks.row_block && known.column_block == blocks.column_block;

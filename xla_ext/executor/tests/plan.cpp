@@ -199,6 +199,7 @@ std::vector<Form> forms() {
       {"broadcast_in_dim", {{kFloat, {6}}}, {matrix}, {{1}}, {}},
       {"reshape", {matrix}, {{kFloat, {24}}}, {{}}, {}},
       {"transpose", {matrix}, {{kFloat, {6, 4}}}, {{1, 0}}, {}},
+      {"transposed", {matrix}, {{kFloat, {6, 4}}}, {}, {}},
       {"slice", {matrix}, {{kFloat, {2, 3}}}, {{1, 0}, {3, 6}, {1, 2}}, {}},
       {"reverse", {matrix}, {matrix}, {{1}}, {}},
       {"concatenate", {matrix, matrix}, {{kFloat, {8, 6}}}, {{0}}, {}},

@@ -17,11 +17,12 @@ OWN_PREFIX = "snnjax_"
 THREEFRY = "snnjax_ipu_threefry2x32"
 CALLBACK = "snnjax_ipu_callback"
 KEEP, KEPT = "snnjax_ipu_keep", "snnjax_ipu_kept"
+TRANSPOSED = "snnjax_ipu_transposed"
 NETWORK = "snnjax_lif_network"
 # Whether a plan has to take less of the tiles, as others do not fit. Two of the plans of a form spare memory, the last
-# one most: references run few steps a round, networks on codelets have another layout, products a smaller share. After
-# the form estimated to be the fastest comes the slower one.
-TIGHT = ("snnjax_ipu_tight_1", "snnjax_ipu_tight_2")
+# one most: references run few steps a round and in the last one copy no weights, networks on codelets have another
+# layout, products a smaller share. After the form estimated to be the fastest comes the slower one.
+TIGHT = ("snnjax_ipu_tight_1", "snnjax_ipu_tight_2", "snnjax_ipu_tight_3")
 PLANS_OF_A_FORM = 3
 
 
@@ -129,10 +130,17 @@ def _kept(operation: Operation) -> Sequence[int]:
     return [known.get(name, value) for name, value in _named(operation).items()]
 
 
+def _transposed(operation: Operation) -> Sequence[int]:
+    """The transpose of a matrix in memory of its own, where that of StableHLO is a view."""
+    return operation.builder.add("transposed", operation.inputs, operation.types)
+
+
 def _is_tight(operation: Operation) -> Sequence[int]:
-    attempt, is_spared = operation.walk.attempt, operation.text("call_target_name") == TIGHT[0]
-    is_tight = attempt % PLANS_OF_A_FORM > 0 if is_spared else attempt >= PLANS_OF_A_FORM
-    return [operation.builder.constant(np.asarray(is_tight))]
+    attempt = operation.walk.attempt
+    plan = attempt % PLANS_OF_A_FORM
+    spares, spares_most, is_slower = plan > 0, plan == PLANS_OF_A_FORM - 1, attempt >= PLANS_OF_A_FORM
+    each: dict[str, bool] = dict(zip(TIGHT, (spares, spares_most, is_slower), strict=True))
+    return [operation.builder.constant(np.asarray(each[operation.text("call_target_name")]))]
 
 
 _TARGETS: dict[str, Rule] = {
@@ -143,6 +151,7 @@ _TARGETS: dict[str, Rule] = {
     CALLBACK: _callback,
     KEEP: _keep,
     KEPT: _kept,
+    TRANSPOSED: _transposed,
 }
 
 
