@@ -40,10 +40,8 @@ def drive(neuron: Neuron) -> float:
     """
     # One program that runs now, also while another one is traced.
     each = np.asarray(jax.jit(functools.partial(_drives, neuron)).lower().compile()())
-    stable = each[~np.isnan(each)]
-    return (
-        float(np.median(stable)) if stable.size else math.nan
-    )  # the median, since single neurons may be unstable
+    stable = each[~np.isnan(each)]  # single neurons may not be, so the median counts
+    return float(np.median(stable)) if stable.size else math.nan
 
 
 def _drives(neuron: Neuron) -> Array:
