@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 
 from snnjax.ipu import Codelet, Profile, read_profile
+from snnjax.ipu.device import network_cost
 from tests.ipu.device import by_name, cases
 from tests.ipu.device.by_name import OnIpu, reference
 from tests.ipu.device.on_device import examples
@@ -388,8 +389,9 @@ LONG: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", LONG)
-def test_steps_that_do_not_fit_at_once_run_in_blocks(name: str) -> None:
-    """On one tile; the number of steps is a prime, so that the last block has some to spare."""
+def test_steps_that_do_not_fit_at_once_run_in_blocks(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On codelets and one tile; the number of steps is a prime, so that the last block has some to spare."""
+    monkeypatch.setattr(network_cost, "pays", lambda *_: True)
     arrays = cases.lif_network(np.random.default_rng(4), widths=(16, 12), steps=61, batch=9, **LONG[name])
     capacity = None if "output" in name else 3
     network = OnIpu("lif_network", arrays, capacity=capacity)
