@@ -96,7 +96,8 @@ def _without_loop(
 # 1,024 neurons, 16 samples and 32 steps `lif_network` takes 5.5 instead of 16.3 thousand modelled cycles a step. Steps
 # without products are compiled in seconds; those of recurrent layers take longer.
 _apart = functools.partial(_without_loop, 64)
-WITHOUT_LOOP = Loops(_apart, functools.partial(_without_loop, 32), hopes=True)
+MOST_WITHOUT_LOOP = 32  # steps of recurrent layers
+WITHOUT_LOOP = Loops(_apart, functools.partial(_without_loop, MOST_WITHOUT_LOOP), hopes=True)
 # The code of exchanges takes memory on each tile: 32 steps of 2,048 recurrent neurons and 64 samples do not fit on the
 # tiles without a loop. With four a round a step takes 152.9 thousand cycles, on codelets 251.1.
 IN_ROUNDS = Loops(_apart, functools.partial(time_scan, unroll=4), hopes=True)

@@ -50,5 +50,6 @@ from snnjax.ops._lif_network.switches import Switches as Switches
 from snnjax.ops._lif_network.switches import differentiable as differentiable
 from snnjax.ops._product import Sizes as Sizes
 from snnjax.ops._time_scan import IN_ROUNDS as IN_ROUNDS
+from snnjax.ops._time_scan import MOST_WITHOUT_LOOP as MOST_WITHOUT_LOOP
 from snnjax.ops._time_scan import WITHOUT_LOOP as WITHOUT_LOOP
 from snnjax.surrogates import Surrogate as Surrogate

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import jax
 
-from snnjax.ipu.device.core import Operands, Switches
+from snnjax.ipu.device.core import MOST_WITHOUT_LOOP, Operands, Switches
 
 # Of a whole chip: how many of them a program is compiled for is not known when its form is chosen.
 TILES = 1472
@@ -53,7 +53,8 @@ class Terms(NamedTuple):
     lists: float = 0.0  # slots of lists made by one tile each
     listed: float = 0.0  # neurons that such a tile looks at
     loops: float = 0.0  # the same of recurrent layers, step by step
-    loop_runs: float = 0.0  # 1 / steps: what all steps need before and after the loop
+    loop_runs: float = 0.0  # 1 / steps: what all steps need before and after the loop, if they are few
+    loop_rounds: float = 0.0  # 1 where the steps are too many to do without a loop
     loop_neurons: float = 0.0
     loop_columns: float = 0.0
     loop_products: float = 0.0
@@ -104,7 +105,8 @@ def _of_layer(sizes: Sizes, layer: Layer) -> Terms:
         return terms
     return terms._replace(
         loops=1.0,
-        loop_runs=1 / steps,
+        loop_runs=1 / min(steps, MOST_WITHOUT_LOOP),
+        loop_rounds=float(steps > MOST_WITHOUT_LOOP),
         loop_neurons=batch * layer.neurons / tiles,
         loop_columns=layer.neurons / 1000,
         loop_products=batch * layer.neurons**2 / tiles,
@@ -115,8 +117,9 @@ def _of_layer(sizes: Sizes, layer: Layer) -> Terms:
 
 
 # Cycles for each term. Lists take as long with weights of float16; of the dense form cells of 16 samples were fitted.
-# What runs take in any case was measured with 8 steps of 96 neurons, the rest with 32 steps. The costs of loops were
-# fitted to the choice as well: of two forms that differ by 3 % and more, the faster one is estimated to be so by 2 %.
+# What runs take in any case was measured with 8 steps of 96 neurons, rounds with 64 to 200 steps of 256 to 1,024 and 4
+# samples, the rest with 32 steps. The costs of loops were fitted to the choice as well: of two forms that differ by 3 %
+# and more, the faster one is estimated to be so by 2 %.
 _LISTS = Terms(
     network=223,
     runs=21000,
@@ -140,6 +143,7 @@ _DENSE = Terms(
     products=0.188,
     loops=1290,
     loop_runs=97000,
+    loop_rounds=1000,
     loop_columns=1350,
     loop_products=0.526,
     loop_weights=3.53,

@@ -330,8 +330,8 @@ def sizes(cell: Cell) -> network_cost.Sizes:
 
 # What a form does not have.
 WITHOUT = {
-    "LISTS": {"runs", "loop_runs", "loop_products", "loop_weights", "products"},
-    "DENSE": {"runs", "loop_runs", "rows", "lists", "listed", "loop_rows", "loop_lists"},
+    "LISTS": {"runs", "loop_runs", "loop_rounds", "loop_products", "loop_weights", "products"},
+    "DENSE": {"runs", "loop_runs", "loop_rounds", "rows", "lists", "listed", "loop_rows", "loop_lists"},
 }
 
 
@@ -361,7 +361,7 @@ def _least(
         each = [own._replace(rows=min(own.rows, share * own.products)) for own in each]
     # All cells have as many steps, which do not tell what a run takes in any case.
     known = getattr(network_cost, form)["float32"]
-    runs = {"runs": known.runs, "loop_runs": known.loop_runs}
+    runs = {"runs": known.runs, "loop_runs": known.loop_runs, "loop_rounds": known.loop_rounds}
     of_runs = network_cost.Terms(**runs)
     cycles = np.array([stored[cell.key] - network_cost.cost(of_runs, sizes(cell)) for cell in cells], float)
     terms = np.array([[getattr(own, name) for name in names] for own in each], float)
