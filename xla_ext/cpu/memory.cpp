@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <chrono>
+#include <ctime>
 #include <limits>
 #include <mutex>
 #include <new>
@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kMostKept = std::size_t{256} << 20;  // bytes in all
 constexpr std::size_t kSmallest = std::size_t{4} << 10;
 // The compilation of a training step takes longer, and leaves 40 to 70 MB in the heap that large blocks cannot use.
-constexpr std::chrono::seconds kPause{1};
+constexpr std::clock_t kElsewhere = CLOCKS_PER_SEC;  // of the process, all threads
 
 // Block sizes are eighths of powers of two, so that a block fits the next call of similar size, and one of up to twice
 // the size serves as well: the layers of a network share their largest. The most recently used blocks are kept; those
@@ -37,11 +37,12 @@ class Spares {
     return {};
   }
 
-  // Whether this is the first call since a pause in which a program may have been compiled.
-  bool endsPause() {
-    const auto now = std::chrono::steady_clock::now();
+  // Whether the process has computed something else since the last call, long enough to have compiled a program. While
+  // it only waits, the heap stays as it is.
+  bool comesFromElsewhere() {
+    const std::clock_t now = std::clock();
     const std::lock_guard lock(mutex_);
-    return now - std::exchange(last_call_, now) > kPause;
+    return now - std::exchange(last_call_, now) > kElsewhere;
   }
 
   void keep(void* data, std::size_t bytes) noexcept {
@@ -101,7 +102,7 @@ class Spares {
   Spare* oldest_ = nullptr;
   std::array<Spare*, kClasses * std::numeric_limits<std::size_t>::digits> newest_of_{};
   std::size_t kept_ = 0;
-  std::chrono::steady_clock::time_point last_call_{};
+  std::clock_t last_call_ = 0;  // the process's time then
 };
 
 Spares& spares() {
@@ -120,7 +121,7 @@ SpareMemory::Block SpareMemory::take(std::size_t bytes) {
   const bool is_huge = !kExactBlocks && bytes >= kHugePage / 4;
   const std::size_t grain = is_huge ? std::max(unit, kHugePage) : unit;
   const std::size_t size = kExactBlocks ? bytes : (std::max(bytes, kSmallest) + grain - 1) / grain * grain;
-  if (is_huge && spares().endsPause()) trimHeap();
+  if (is_huge && spares().comesFromElsewhere()) trimHeap();
   if (!kExactBlocks) {
     if (const auto [spare, spare_size] = spares().take(size); spare != nullptr) return Block(spare, {spare_size});
   }
