@@ -2,9 +2,11 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "cpu/kernels.hpp"
@@ -112,31 +114,60 @@ class Selection {
 
  private:
   struct Candidate {
-    float v;
-    std::uint32_t hash, id;
+    std::uint32_t order, id;
 
-    bool isBefore(const Candidate& other) const { return v > other.v || (v == other.v && hash < other.hash); }
+    bool isBefore(const Candidate& other) const {
+      return order > other.order || (order == other.order && hashOf(id) < hashOf(other.id));
+    }
   };
 
-  void shorten(std::uint64_t* bits, Index slots, const float* v) {
-    candidates_.clear();
-    for (Index word = 0; word < words_; ++word) {
-      for (std::uint64_t rest = bits[word]; rest != 0; rest &= rest - 1) {
-        const auto id = static_cast<std::uint32_t>(word * 64 + __builtin_ctzll(rest));
-        candidates_.push_back({v[id], hashOf(id), id});
-      }
-      bits[word] = 0;
-    }
-    if (slots < static_cast<Index>(candidates_.size())) {
-      std::nth_element(candidates_.begin(), candidates_.begin() + slots, candidates_.end(),
-                       [](const Candidate& a, const Candidate& b) { return a.isBefore(b); });
-      candidates_.resize(static_cast<std::size_t>(slots));
-    }
-    for (const Candidate& kept : candidates_) bits[kept.id / 64] |= std::uint64_t{1} << (kept.id % 64);
+  // Integers in the order of the membranes; 0 and -0 are equal.
+  static std::uint32_t orderOf(float v) {
+    constexpr std::uint32_t kSign = std::uint32_t{1} << 31;
+    const auto bits = std::bit_cast<std::uint32_t>(v + 0.0F);
+    return (bits & kSign) != 0 ? ~bits : bits | kSign;
   }
 
+  // Membranes are sorted into buckets of equal width; only those of one bucket need be compared.
+  void shorten(std::uint64_t* bits, Index slots, const float* v) {
+    take(bits, v);
+    if (slots == 0 || candidates_.empty()) return;
+    const auto [least, most] = std::minmax_element(candidates_.begin(), candidates_.end(),
+                                                   [](auto& one, auto& other) { return one.order < other.order; });
+    const std::uint32_t lowest = least->order;
+    const int shift = std::max(0, static_cast<int>(std::bit_width(most->order - lowest)) - kBucketBits);
+    std::array<Index, std::size_t{1} << kBucketBits> counts{};
+    for (const Candidate& each : candidates_) ++counts[(each.order - lowest) >> shift];
+    std::size_t kept = counts.size();  // this bucket and those above are kept
+    while (kept > 0 && counts[kept - 1] <= slots) slots -= counts[--kept];
+    compared_.clear();
+    for (const Candidate& each : candidates_) {
+      const std::size_t bucket = (each.order - lowest) >> shift;
+      if (bucket >= kept) mark(bits, each.id);
+      if (bucket + 1 == kept) compared_.push_back(each);
+    }
+    std::nth_element(compared_.begin(), compared_.begin() + slots, compared_.end(),
+                     [](const Candidate& one, const Candidate& other) { return one.isBefore(other); });
+    for (Index i = 0; i < slots; ++i) mark(bits, compared_[static_cast<std::size_t>(i)].id);
+  }
+
+  // The marked neurons become candidates, and lose their marks.
+  void take(std::uint64_t* bits, const float* v) {
+    candidates_.clear();
+    for (Index word = 0; word < words_; ++word) {
+      for (std::uint64_t rest = std::exchange(bits[word], 0); rest != 0; rest &= rest - 1) {
+        const auto id = static_cast<std::uint32_t>(word * 64 + std::countr_zero(rest));
+        candidates_.push_back({orderOf(v[id]), id});
+      }
+    }
+  }
+
+  static void mark(std::uint64_t* bits, std::uint32_t id) { bits[id / 64] |= std::uint64_t{1} << (id % 64); }
+
+  static constexpr int kBucketBits = 8;
+
   Index capacity_, words_;
-  std::vector<Candidate> candidates_;
+  std::vector<Candidate> candidates_, compared_;
 };
 
 // The ids of lists as results hold them: uint16 where that of an unused slot, `neurons`, fits into it.
