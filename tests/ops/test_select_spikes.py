@@ -78,6 +78,23 @@ def test_counting_ranks_equals_choosing_the_largest(capacity: int) -> None:
     chex.assert_trees_all_equal(ranks, largest)
 
 
+@pytest.mark.parametrize("capacity", [1, 300, 900])
+def test_overflowing_lists_of_wide_rows_equal_the_reference(capacity: int) -> None:
+    """Kernels sort the membranes of a wide row into buckets: some of these hold few membranes, some nearly all."""
+    rng = np.random.default_rng(capacity)
+    close, levels = rng.normal(1, 1e-3, (3, 2000)), np.round(rng.normal(1, 0.5, (3, 2000)), 1)
+    far = np.where(rng.random((2, 2000)) < 0.01, np.inf, rng.normal(0, 1e-30, (2, 2000)))
+    v = np.concatenate([close, levels, far, np.sinh(rng.normal(0, 20, (2, 2000)).clip(-80, 80))]).astype(
+        np.float32
+    )
+    given = v, np.float32(1), np.float32(-1)
+    both = [
+        jit(functools.partial(select_spikes, capacity=capacity, implementation=name))(*given)
+        for name in (None, "reference")
+    ]
+    chex.assert_trees_all_equal(*both, strict=True)
+
+
 def test_largest_membranes_go_first_spikes_before_all() -> None:
     """Neuron 1 has the highest membrane, but its own threshold is higher still."""
     v = jnp.array([1.1, 3.0, 1.3, 1.2, 1.4])
