@@ -403,7 +403,10 @@ SumsPlan planSums(unsigned blocks, unsigned entries) {
   if (entries == 0) return best;  // of lists without slots
   for (unsigned parts = 1; parts < blocks; ++parts) {
     const unsigned most = std::min(ceilDivide(entries, 2), std::max(1U, blocks / parts));
-    const unsigned of_run = ceilDivide(ceilDivide(entries, most), 2) * 2, runs = ceilDivide(entries, of_run);
+    // With longer runs sums wait for them, with more runs their readers for more messages.
+    const auto balanced = static_cast<unsigned>(parts * std::sqrt(kStepMessage * entries / blocks));
+    const unsigned of_run = ceilDivide(std::max(ceilDivide(entries, most), balanced), 2) * 2,
+                   runs = ceilDivide(entries, of_run);
     const double rows = ceilDivide(blocks, parts);
     const double summed = rows * (of_run + kStepMessage + kWorkers * kSlots * std::ceil(of_run / 2.0 / kWorkers));
     const double cycles = kSums + summed + parts * (double{1} * entries + kStepMessage * runs + kRead);
