@@ -137,8 +137,6 @@ struct NetworkPlan {
   // Likewise of second states.
   bool keepsSecond(std::size_t layer) const;
   unsigned secondRows(std::size_t layer) const { return keepsSecond(layer) ? paddedSteps() + 1 : 1; }
-  // How often neurons fired: without a loop over the steps only for who reads it.
-  bool keepsCounts(std::size_t layer) const { return options.counts || layers[layer].recurrent; }
 };
 
 // Words for the rows of a block in which an input fires, where so many are listed in each row: their numbers, if there
