@@ -99,9 +99,9 @@ double inputOf(const Work& work, Choice choice) {
   // For the unit weights leave the tiles of the layer, and their gradient comes back, row by row.
   constexpr double kMessage = 3;
   const double moved = product.inputs * (choice.columns + kMessage) / choice.groups;
-  double cycles = choice.currents_on_unit ? work.units[choice.share].currents.cycles + moved : currents.cycles();
+  double cycles = choice.currents_on_unit ? work.unit->currents.cycles + moved : currents.cycles();
   if (!work.learns) return cycles;
-  cycles += choice.gradient_on_unit ? work.units[choice.share].gradient.cycles + moved
+  cycles += choice.gradient_on_unit ? work.unit->gradient.cycles + moved
                                     : gradientOf(work, product, choice).cycles() + lists / kExchangeBytes;
   if (!product.sends_gradient) return cycles;
   return cycles +
@@ -130,8 +130,8 @@ Load readoutOf(const Work& work, Choice choice) {
 }
 
 // [m, k] times [k, n] on the matrix unit, as poplin is expected to divide it: partial sums are variables.
-UnitProduct productOf(const NetworkPlan& plan, double share, std::size_t m, std::size_t k, std::size_t n) {
-  const auto bytes = static_cast<std::size_t>(share * static_cast<double>(plan.bytes_per_tile));
+UnitProduct productOf(const NetworkPlan& plan, std::size_t m, std::size_t k, std::size_t n) {
+  const auto bytes = static_cast<std::size_t>(kUnitShare * static_cast<double>(plan.bytes_per_tile));
   const planner::ProductPlan division = planner::planProduct({m, k, n}, {plan.num_tiles, bytes});
   const double block = kWord * static_cast<double>(division.m_block * division.n_block);
   const double sums = division.k_parts > 1 ? block * (1 + 1.0 / static_cast<double>(division.k_parts)) : block;
@@ -147,14 +147,14 @@ UnitProduct productOf(const NetworkPlan& plan, double share, std::size_t m, std:
 
 // The products of a layer's inputs there: rows are made dense at their homes, and for the gradient both operands are
 // transposed over all tiles.
-Unit unitOf(const NetworkPlan& plan, const Work& work, double share) {
+Unit unitOf(const NetworkPlan& plan, const Work& work) {
   constexpr double kTransposed = 9, kPhase = 400;  // cycles of an element, its message included, and of a superstep
   const auto inputs = static_cast<std::size_t>(work.input.inputs);
   const double rows = plan.blockRows(), neurons = work.neurons,
                row = static_cast<double>(work.home_rows) * work.input.inputs;
   const double operands = (work.input.inputs + neurons) * rows / work.tiles;
-  Unit unit = {productOf(plan, share, plan.blockRows(), inputs, work.neurons),
-               productOf(plan, share, inputs, plan.blockRows(), work.neurons)};
+  Unit unit = {productOf(plan, plan.blockRows(), inputs, work.neurons),
+               productOf(plan, inputs, plan.blockRows(), work.neurons)};
   unit.currents.cycles += kPhase + row + neurons * rows / work.tiles;
   unit.gradient.cycles += 5 * kPhase + row + kTransposed * operands + 2 * neurons * work.input.inputs / work.tiles;
   unit.currents.bytes.kept += row * kWord;
@@ -252,7 +252,7 @@ Work workOf(const NetworkPlan& plan, std::size_t l) {
              is_narrow = options.outputs <= kNarrow, is_below = l + 1 == options.layers.size() && options.outputs > 0;
   const bool keeps_second = !is_readout && options.layers[l].neuron.second_state && plan.keepsSecond(l);
   Work work = {.input = productOf(plan.lists[l], l > 0 && !(is_readout && is_narrow)),
-               .units = {},
+               .unit = {},
                .recurrent = {},
                .neurons = is_readout ? options.outputs : options.layers[l].neurons,
                .batch = options.batch,
@@ -275,7 +275,7 @@ Work workOf(const NetworkPlan& plan, std::size_t l) {
                .home_rows = rowsAtHome(plan),
                .tiles = static_cast<double>(plan.num_tiles)};
   if (plan.num_blocks == 1 && !options.half_weights) {
-    for (const double share : kUnitShares) work.units.push_back(unitOf(plan, work, share));
+    work.unit = unitOf(plan, work);
   }
   if (is_last && options.keeps_record && plan.num_blocks > 1) ++work.kept;  // the gradient of the output
   if (is_readout || !options.layers[l].recurrent) return work;
@@ -302,8 +302,8 @@ Bytes unitBytesOf(const Work& work, Choice choice) {
     bytes.kept += product.bytes.kept;
     bytes.buffer = std::max(bytes.buffer, product.bytes.buffer);
   };
-  if (choice.currents_on_unit) add(work.units[choice.share].currents);
-  if (choice.gradient_on_unit) add(work.units[choice.share].gradient);
+  if (choice.currents_on_unit) add(work.unit->currents);
+  if (choice.gradient_on_unit) add(work.unit->gradient);
   return bytes;
 }
 
