@@ -98,8 +98,8 @@ constexpr Slots numBelow(Slots count) {
   return slots;
 }
 
-// The header of a record: two loads, two min, their addresses.
-constexpr Slots kRecordHeader = 6;
+// The header of a record: two loads, two min, their addresses; how many entries are listed alone.
+constexpr Slots kRecordHeader = 6, kListedHeader = 3;
 
 // A row: pointers 6, three entries of its header and the starts of shares, the loop over rows 3. A pair of inputs, or
 // one of an odd number: load, comparison with the masks' way to an integer register 2, branch, loop. One that is not 0:

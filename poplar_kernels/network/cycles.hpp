@@ -75,19 +75,21 @@ Slots stepsOf(const auto& vertex, unsigned b) {
 
 // A pair in a step: its run, the sum with the current, the choice of the first step 2. What is sent: two comparisons
 // and three masks 5, its store and pointer 2.
-constexpr Slots kRecurrentNumber = kRun + kCountsOfRun + 1 + 2, kSentNumber = 7;
+constexpr Slots kRecurrentNumber = kRun + 1 + 2, kSentNumber = 7;
+// The lists of a sample: how far it is to the next three 3, whether any are left over 2. A list: its first row, the
+// branch; one or four of them share the pointer and the loop.
+constexpr Slots kLists = 5, kOneList = 4, kFourLists = 10;
 // A row of the weights: where it begins, its pair with the sum of the one before, the branch unless it ends the list. A
-// part of a list: the same without a pair, pointers 2, the loop.
-constexpr Slots kSummedRow = 3, kSummedPart = 5;
+// list of its own: the same without a pair, pointers 2, the loop.
+constexpr Slots kSummedRow = 3, kSummedList = 5;
 
 // KeptSpikes. A spike that is offered: its key, the count, whether a slot is left 2; that takes one: two stores, the
 // address; that finds none: the test for the first one, two comparisons with their branches. A search for the last one:
 // around it 4, and for each further spike its key, two comparisons with their branches, the loop.
 constexpr Slots kOfferedSpike = 4, kPlacedSpike = 3, kComparedSpike = 5, kSearchedList = 4, kSearchedSpike = 6;
-// Selecting among lists: where the slots begin 4, how far it is to the next three lists 3, the loops 3, the end. A
-// list: its first row, the branch; one or four of them share the pointer and the loop. A row: the load of the next one,
-// the branch.
-constexpr Slots kSelect = 11, kSelectedList = 4, kFourLists = 10, kSelectedRow = 2;
+// Selecting among lists: where the slots begin 4, how far it is to the next three lists 3, the loops 3, the end. A row:
+// the load of the next one, the branch.
+constexpr Slots kSelect = 11, kSelectedRow = 2;
 // ListBlock. A sample: pointers 8, the loop 3, the end of the list. A word of marks (kMarksOfTwo) its bounds 4, its
 // store with the address 2, its load, the mask, the branch, the loop. A spike: its bit with the branch 4, its row 2,
 // its membrane, a sum, the key 3.

@@ -14,7 +14,7 @@ namespace snnjax {
 
 // A step of own neurons, from the currents of a block of steps and the spikes of the step before. Workers share the
 // neurons of all samples, in pairs.
-template <class W, bool has_second, bool selects>
+template <class W, bool has_second, bool selects, bool counted>
 class LifRecurrentStep : public poplar::MultiVertex {
  public:
   // Of the own spikes of the step before: [batch, parts, stride], what RankSpikes kept of them, or [parts, batch,
@@ -32,7 +32,7 @@ class LifRecurrentStep : public poplar::MultiVertex {
   InOut<unsigned> iterations;  // [workers], each counts its own
   // [all steps + 1, batch, neurons], row 0 before the first step; [batch, neurons] if no history is kept
   InOut<float> membranes;
-  InOut<float> counts;  // [batch, neurons], true spikes so far
+  If<counted, InOut<float>> counts;  // [batch, neurons], true spikes so far
   Out<float> offered;   // [batch, num_steps, offered_stride], membranes for the selection; PackMarks adds to it
   Out<unsigned> marks;  // [batch, num_steps, pairs of neurons], none past the end of a sequence
   If<!selects, Out<float>> sent;    // [batch, neurons], membranes of those that fire (toSend), 0 of others
@@ -45,7 +45,7 @@ class LifRecurrentStep : public poplar::MultiVertex {
   If<has_second, In<float>> second;  // [kSecondConstants, neurons], neuron.hpp
   If<has_second, InOut<float>> w;    // as the membranes, but for `keep_second` in place of `keep_history`
   If<has_second, bool> keep_second, raises;
-  static constexpr bool kHasSecond = has_second, kCounts = true;
+  static constexpr bool kHasSecond = has_second, kCounts = counted;
 
   void compute(unsigned worker) {
     const unsigned iteration = iterations[worker]++;
@@ -71,12 +71,23 @@ class LifRecurrentStep : public poplar::MultiVertex {
     });
   }
 
+  // Calls body(list) for the lists of a sample.
+  void forEachList(unsigned b, auto&& body) const {
+    const unsigned next = selects ? batch * stride : stride;
+    const unsigned* list = &lists[b * (selects ? stride : parts * stride)];
+    unsigned part = 0;
+    for (; part + 4 <= parts; part += 4, list += 4 * next) {  // most are short
+      for (unsigned k = 0; k < 4; ++k) body(list + k * next);
+    }
+    for (; part < parts; ++part, list += next) body(list);
+  }
+
   // Rows that are listed for a sample.
   unsigned listed(unsigned b) const {
     unsigned rows = 0;
-    for (unsigned part = 0; part < parts; ++part) {
-      for (const unsigned* row = listOf(b, part); *row != kNoRow; ++row) ++rows;
-    }
+    forEachList(b, [&](const unsigned* row) {
+      for (; *row != kNoRow; ++row) ++rows;
+    });
     return rows;
   }
 
@@ -85,28 +96,15 @@ class LifRecurrentStep : public poplar::MultiVertex {
     requires selects
   {
     KeptSpikes own = {words, limit, neurons};
-    const unsigned slots = (stride - 1) / 2, next = batch * stride;
-    const auto offer = [&](const unsigned* list) {
+    const unsigned slots = (stride - 1) / 2;
+    forEachList(b, [&](const unsigned* list) {
       for (; *list != kNoRow; ++list) own.offer(*list, list[1 + slots]);
-    };
-    const unsigned* list = listOf(b, 0);
-    unsigned part = 0;
-    for (; part + 4 <= parts; part += 4, list += 4 * next) {  // most are empty
-      offer(list);
-      offer(list + next);
-      offer(list + 2 * next);
-      offer(list + 3 * next);
-    }
-    for (; part < parts; ++part, list += next) offer(list);
+    });
     own.end();
     return own;
   }
 
  private:
-  const unsigned* listOf(unsigned b, unsigned part) const {
-    return &lists[(selects ? part * batch + b : b * parts + part) * stride];
-  }
-
   float2 recurrent(unsigned t, unsigned b, unsigned j, unsigned worker) const {
     if (t == 0) return Pair::load(&first[b * neurons + j]);
     float2 sum = {};
@@ -116,7 +114,7 @@ class LifRecurrentStep : public poplar::MultiVertex {
     if constexpr (selects) {
       add(&kept[worker * wordsOfKept(limit)]);
     } else {
-      for (unsigned part = 0; part < parts; ++part) add(listOf(b, part));
+      forEachList(b, add);
     }
     return sum;
   }
@@ -304,30 +302,31 @@ Slots keptSpikes(const KeptSpikes& list) {
          list.searches * (kSearchedList + (list.limit - 1) * kSearchedSpike);
 }
 
-template <class W, bool has_second, bool selects>
-std::uint64_t workerCycles(const LifRecurrentStep<W, has_second, selects>& vertex, unsigned worker) {
+template <class W, bool has_second, bool selects, bool counted>
+std::uint64_t workerCycles(const LifRecurrentStep<W, has_second, selects, counted>& vertex, unsigned worker) {
   const unsigned iteration = vertex.iterations[worker] - 1;
   if (iteration >= vertex.num_steps) return kIdle + kCounted;
   const unsigned t = *vertex.block * vertex.num_steps + iteration;
-  Slots number = kRecurrentNumber + (selects ? 1 : kSentNumber), inside = kAdvanceOnce;
+  Slots number = kRecurrentNumber + (selects ? 1 : kSentNumber) + (counted ? kCountsOfRun : 0), inside = kAdvanceOnce;
   if constexpr (has_second) {
     number += kRunSecond;
     inside += advanceSecond(vertex.raises);
   }
   unsigned selected = vertex.batch;
-  return entry((has_second ? 30 : 26) + (selects ? 1 : 0), false) + kCounted +
+  const Slots lists = vertex.parts / 4 * kFourLists + vertex.parts % 4 * kOneList;
+  return entry((has_second ? 29 : 25) + (selects ? 1 : 0) + (counted ? 1 : 0), false) + kCounted +
          ownPairs(vertex, worker, [&](unsigned b, unsigned) -> Slots {
            if (t >= vertex.lengths[b]) return number + kFrozenStep + (has_second ? kFreezeSecond : 0);
            if (t == 0) return number + inside;
            const unsigned listed = vertex.listed(b);
            if constexpr (selects) {
              std::vector<unsigned> words(wordsOfKept(vertex.limit));
-             const Slots selection = kSelect + vertex.parts / 4 * kFourLists + vertex.parts % 4 * kSelectedList +
-                                     listed * kSelectedRow + keptSpikes(vertex.select(b, words.data()));
-             return number + inside + kSummedPart + smaller(listed, vertex.limit) * kSummedRow +
+             const Slots selection =
+                 kSelect + lists + listed * kSelectedRow + keptSpikes(vertex.select(b, words.data()));
+             return number + inside + kSummedList + smaller(listed, vertex.limit) * kSummedRow +
                     (std::exchange(selected, b) == b ? 0 : selection);
            } else {
-             return number + inside + vertex.parts * kSummedPart + listed * kSummedRow;
+             return number + inside + kLists + lists + listed * kSummedRow;
            }
          });
 }
@@ -397,9 +396,13 @@ std::uint64_t workerCycles(const MergeSpikes<ranked>& vertex, unsigned worker) {
 }
 
 SNNJAX_INSTANCES_OF_CHOICES(MergeSpikes)
-SNNJAX_INSTANCES_OF_CHOICES(LifRecurrentStep, float, false)
-SNNJAX_INSTANCES_OF_CHOICES(LifRecurrentStep, float, true)
-SNNJAX_INSTANCES_OF_CHOICES(LifRecurrentStep, half, false)
-SNNJAX_INSTANCES_OF_CHOICES(LifRecurrentStep, half, true)
+#define SNNJAX_RECURRENT_STEP(W)                                 \
+  SNNJAX_INSTANCES_OF_CHOICES(LifRecurrentStep, W, false, false) \
+  SNNJAX_INSTANCES_OF_CHOICES(LifRecurrentStep, W, false, true)  \
+  SNNJAX_INSTANCES_OF_CHOICES(LifRecurrentStep, W, true, false)  \
+  SNNJAX_INSTANCES_OF_CHOICES(LifRecurrentStep, W, true, true)
+SNNJAX_RECURRENT_STEP(float)
+SNNJAX_RECURRENT_STEP(half)
+#undef SNNJAX_RECURRENT_STEP
 
 }  // namespace snnjax

@@ -234,7 +234,7 @@ std::uint64_t workerCycles(const StepDots<W>& vertex, unsigned worker) {
   for (unsigned b = 0; b < vertex.batch; ++b) {
     const List<unsigned short> list = {&vertex.lists[(b * vertex.num_steps + t) * vertex.stride], vertex.capacity};
     const Range own = quickShareOf(list.listed(), worker);
-    slots += 12 + kRecordHeader + dotListedRows(own.count(), vertex.neurons, sizeof(W));
+    slots += 12 + kListedHeader + dotListedRows(own.count(), vertex.neurons, sizeof(W));
   }
   return slots;
 }

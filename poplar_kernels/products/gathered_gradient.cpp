@@ -143,8 +143,12 @@ class GatherGradient : public poplar::MultiVertex {
   unsigned longest;  // rows of an input that one worker adds up
   bool always_adds;
 
-  void compute(unsigned worker) {
-    const bool adds = always_adds || *level > 0;
+  void compute(unsigned worker) { adds() ? gather<true>(worker) : gather<false>(worker); }
+  bool adds() const { return always_adds || *level > 0; }
+
+ private:
+  template <bool kAdds>
+  void gather(unsigned worker) {
     unsigned* const own = &shared[worker * (1 + kSharedInputs)];
     own[0] = 0;
     const unsigned* record = &records[worker * (1 + room)];
@@ -152,7 +156,7 @@ class GatherGradient : public poplar::MultiVertex {
     const unsigned next_record = numWorkers() * (1 + room), next = numWorkers() * neurons;
     for (unsigned input = worker; input < inputs; input += numWorkers(), record += next_record, to += next) {
       const auto use = [&](unsigned j, auto numbers, auto sum) {
-        numbers.store(to + j, adds ? numbers.load(to + j) + sum : sum);
+        numbers.store(to + j, kAdds ? numbers.load(to + j) + sum : sum);
       };
       if (record[0] <= 2 * room) {
         sumListedRows(from(), reinterpret_cast<const unsigned short*>(record + 1), record[0], Ones{}, use);
@@ -165,8 +169,6 @@ class GatherGradient : public poplar::MultiVertex {
       }
     }
   }
-
- private:
   MadeRows<const float> from() const { return {&g_current[0], neurons}; }
   void share(const unsigned* bits, unsigned slot) {
     for (unsigned w = 0; w < words; ++w) shared_bits[w * kSharedOfTile + slot] = bits[w];
@@ -282,12 +284,11 @@ std::uint64_t workerCycles(const ListRows& vertex, unsigned worker) {
   return slots;
 }
 
-// The first input and the way to the next 8. An input: both pointers move on 2, the header, the test 2, the loop; the
-// choice and a store for each pair, a load and a sum where it is added. Where it is long, two tests more; where it is
+// Which loop 4, the first input and the way to the next 8. An input: both pointers move on 2, the header, the test 2,
+// the loop; a store for each pair, a load and a sum where it is added. Where it is long, two tests more; where it is
 // shared, its place 4, a load, a store, a pointer and a branch for each word, its number, and that there is one 4.
 std::uint64_t workerCycles(const GatherGradient& vertex, unsigned worker) {
-  const bool adds = vertex.always_adds || *vertex.level > 0;
-  const Slots stores = (adds ? 3 : 1) * numbersOf(vertex.neurons) + 2;
+  const Slots stores = (vertex.adds() ? 3 : 1) * numbersOf(vertex.neurons);
   Slots slots = entry(14, false) + 4 + 8, shared = 0;
   for (unsigned input = worker; input < vertex.inputs; input += vertex.numWorkers()) {
     const Slots count = vertex.records[input * (1 + vertex.room)], words = vertex.words, listed = 2 * vertex.room;

@@ -138,7 +138,7 @@ std::uint64_t workerCycles(const RowsDots<W>& vertex, unsigned worker) {
   Slots slots = entry(9, false);
   for (unsigned row = worker; row < vertex.rows; row += vertex.numWorkers()) {
     const unsigned listed = List<unsigned short>{&vertex.lists[row * vertex.stride], vertex.capacity}.listed();
-    slots += 8 + kRecordHeader + dotListedRows(listed, vertex.neurons, sizeof(W));
+    slots += 8 + kListedHeader + dotListedRows(listed, vertex.neurons, sizeof(W));
   }
   return slots;
 }

@@ -29,6 +29,7 @@ SIZES: dict[str, tuple[Form, int, str, bool]] = {
     "lists of blocks": (FORM._replace(capacity=3), 24, "ListBlock", False),
     "ranked": (FORM._replace(capacity=8), 24, "RankSpikes", False),
     "ranked, sums": (LONG._replace(batch=2), 100, "RankSpikes", True),
+    "ranked, sums of an odd number": (LONG._replace(batch=2, capacity=41), 100, "RankSpikes", True),
     "merged, sums": (LONG._replace(batch=3), 7, "MergeSpikes", True),
 }
 NEURONS: dict[str, dict[str, Any]] = {

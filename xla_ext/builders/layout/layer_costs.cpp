@@ -10,6 +10,7 @@ namespace snnjax::builders {
 namespace {
 
 constexpr double kExchangeBytes = 4;  // that a tile receives in a cycle
+constexpr double kMessage = 3;        // cycles of a further message
 // Code of exchanges, on the fullest tile, for each block of neurons that it hears: fitted to what the model counts.
 constexpr double kExchangeCode = 120;
 // Of a block of steps and layer, forward and backward: supersteps, and what each costs before any work is done.
@@ -97,11 +98,10 @@ double inputOf(const Work& work, Choice choice) {
   const double rows_of_worker = rowsOfWorker(work, choice), bytes = lists + weightBytes(work, choice);
   const Load currents = currentsOf(work, choice, rowPartsOf(work, choice));
   // For the unit weights leave the tiles of the layer, and their gradient comes back, row by row.
-  constexpr double kMessage = 3;
   const double moved = product.inputs * (choice.columns + kMessage) / choice.groups;
-  double cycles = choice.currents_on_unit ? work.units[choice.share].currents.cycles + moved : currents.cycles();
+  double cycles = choice.currents_on_unit ? work.unit->currents.cycles + moved : currents.cycles();
   if (!work.learns) return cycles;
-  cycles += choice.gradient_on_unit ? work.units[choice.share].gradient.cycles + moved
+  cycles += choice.gradient_on_unit ? work.unit->gradient.cycles + moved
                                     : gradientOf(work, product, choice).cycles() + lists / kExchangeBytes;
   if (!product.sends_gradient) return cycles;
   return cycles +
@@ -111,7 +111,6 @@ double inputOf(const Work& work, Choice choice) {
 // What comes from a user's arrays and goes back, row by row: a readout's weights, its output and their gradients; and
 // currents that were summed elsewhere.
 double copiesOf(const Work& work, Choice choice) {
-  constexpr double kMessage = 3;
   const double ways = work.learns ? 2 : 1, row = choice.columns + kMessage;
   const unsigned parts = rowPartsOf(work, choice);
   double cycles = parts > 1 ? rowsOf(work, choice) * choice.columns + parts * kMessage : 0;
@@ -130,8 +129,8 @@ Load readoutOf(const Work& work, Choice choice) {
 }
 
 // [m, k] times [k, n] on the matrix unit, as poplin is expected to divide it: partial sums are variables.
-UnitProduct productOf(const NetworkPlan& plan, double share, std::size_t m, std::size_t k, std::size_t n) {
-  const auto bytes = static_cast<std::size_t>(share * static_cast<double>(plan.bytes_per_tile));
+UnitProduct productOf(const NetworkPlan& plan, std::size_t m, std::size_t k, std::size_t n) {
+  const auto bytes = static_cast<std::size_t>(kUnitShare * static_cast<double>(plan.bytes_per_tile));
   const planner::ProductPlan division = planner::planProduct({m, k, n}, {plan.num_tiles, bytes});
   const double block = kWord * static_cast<double>(division.m_block * division.n_block);
   const double sums = division.k_parts > 1 ? block * (1 + 1.0 / static_cast<double>(division.k_parts)) : block;
@@ -147,14 +146,14 @@ UnitProduct productOf(const NetworkPlan& plan, double share, std::size_t m, std:
 
 // The products of a layer's inputs there: rows are made dense at their homes, and for the gradient both operands are
 // transposed over all tiles.
-Unit unitOf(const NetworkPlan& plan, const Work& work, double share) {
+Unit unitOf(const NetworkPlan& plan, const Work& work) {
   constexpr double kTransposed = 9, kPhase = 400;  // cycles of an element, its message included, and of a superstep
   const auto inputs = static_cast<std::size_t>(work.input.inputs);
   const double rows = plan.blockRows(), neurons = work.neurons,
                row = static_cast<double>(work.home_rows) * work.input.inputs;
   const double operands = (work.input.inputs + neurons) * rows / work.tiles;
-  Unit unit = {productOf(plan, share, plan.blockRows(), inputs, work.neurons),
-               productOf(plan, share, inputs, plan.blockRows(), work.neurons)};
+  Unit unit = {productOf(plan, plan.blockRows(), inputs, work.neurons),
+               productOf(plan, inputs, plan.blockRows(), work.neurons)};
   unit.currents.cycles += kPhase + row + neurons * rows / work.tiles;
   unit.gradient.cycles += 5 * kPhase + row + kTransposed * operands + 2 * neurons * work.input.inputs / work.tiles;
   unit.currents.bytes.kept += row * kWord;
@@ -164,7 +163,6 @@ Unit unitOf(const NetworkPlan& plan, const Work& work, double share) {
 
 // Of a step of a recurrent layer: cycles of an exchange and of a compute set; slots until its vertices are at work.
 constexpr double kStepExchange = 300, kStepSet = 40, kFields = 40;
-constexpr double kStepMessage = 3;  // cycles of a further message
 
 // Of a step: the loop of a recurrent layer, with its exchanges.
 double stepOf(const Work& work, const Product& product, Choice choice) {
@@ -252,7 +250,7 @@ Work workOf(const NetworkPlan& plan, std::size_t l) {
              is_narrow = options.outputs <= kNarrow, is_below = l + 1 == options.layers.size() && options.outputs > 0;
   const bool keeps_second = !is_readout && options.layers[l].neuron.second_state && plan.keepsSecond(l);
   Work work = {.input = productOf(plan.lists[l], l > 0 && !(is_readout && is_narrow)),
-               .units = {},
+               .unit = {},
                .recurrent = {},
                .neurons = is_readout ? options.outputs : options.layers[l].neurons,
                .batch = options.batch,
@@ -275,7 +273,7 @@ Work workOf(const NetworkPlan& plan, std::size_t l) {
                .home_rows = rowsAtHome(plan),
                .tiles = static_cast<double>(plan.num_tiles)};
   if (plan.num_blocks == 1 && !options.half_weights) {
-    for (const double share : kUnitShares) work.units.push_back(unitOf(plan, work, share));
+    work.unit = unitOf(plan, work);
   }
   if (is_last && options.keeps_record && plan.num_blocks > 1) ++work.kept;  // the gradient of the output
   if (is_readout || !options.layers[l].recurrent) return work;
@@ -302,8 +300,8 @@ Bytes unitBytesOf(const Work& work, Choice choice) {
     bytes.kept += product.bytes.kept;
     bytes.buffer = std::max(bytes.buffer, product.bytes.buffer);
   };
-  if (choice.currents_on_unit) add(work.units[choice.share].currents);
-  if (choice.gradient_on_unit) add(work.units[choice.share].gradient);
+  if (choice.currents_on_unit) add(work.unit->currents);
+  if (choice.gradient_on_unit) add(work.unit->gradient);
   return bytes;
 }
 
@@ -341,14 +339,14 @@ PartsPlan planJoined(const OwnSpikes& of) {
     const unsigned count = ceilDivide(of.blocks, of_part),
                    slots = (std::min(std::max(of.capacity, kFewest), of_part * of.columns) + 1) / 2 * 2;
     if (count > 1 && count * of.samples > of.blocks) break;  // tiles of their own
-    const double heard = of_part * (of.columns + kStepMessage) + of_part * of.columns / 2.0 * kPair;
+    const double heard = of_part * (of.columns + kMessage) + of_part * of.columns / 2.0 * kPair;
     const double ranked = std::ceil(double{1} * of.capacity / count / kWorkers) * kWorkers * (10 + 3.5 * of.capacity);
-    const double cycles = heard + count * (2 * slots + 2 * kStepMessage + kPart) + ranked +
-                          double{1} * of.samples * count * (slots + kStepMessage + 1);
+    const double cycles = heard + count * (2 * slots + 2 * kMessage + kPart) + ranked +
+                          double{1} * of.samples * count * (slots + kMessage + 1);
     if (cycles < best.cycles)
       best = {.count = count, .blocks = of_part, .slots = slots, .lists = count, .of_list = slots, .cycles = cycles};
-    const double once = heard + kAsk + count * (slots + kStepMessage + kPart) + double{5} * of.capacity +
-                        double{1} * of.samples * (of.capacity + kStepMessage + 1);
+    const double once = heard + kAsk + count * (slots + kMessage + kPart) + double{5} * of.capacity +
+                        double{1} * of.samples * (of.capacity + kMessage + 1);
     if (once < merged.cycles)
       merged = {.count = count,
                 .blocks = of_part,
@@ -380,7 +378,7 @@ PartsPlan planBlocks(const OwnSpikes& of) {
   plan.of_list = 2 * plan.slots;
   const double rows = std::ceil(double{1} * of.samples / kWorkers),
                selected = std::min(double{1} * of.samples, of.numbers());
-  plan.cycles = kStepExchange + of.blocks * (of.samples * (1.0 + plan.of_list) + kStepMessage) + kStepSet +
+  plan.cycles = kStepExchange + of.blocks * (of.samples * (1.0 + plan.of_list) + kMessage) + kStepSet +
                 kWorkers * (kFields + rows * (kBlock + kPair * of.columns / 2) + selected * selection(of));
   return plan;
 }
@@ -399,14 +397,17 @@ SumsPlan planSums(unsigned blocks, unsigned entries) {
   // a compute set.
   constexpr double kRead = 14, kSlots = 1.2, kSums = kStepExchange + kStepSet + 150;
   SumsPlan best = {.parts = blocks, .runs = 1, .of_run = ceilDivide(entries, 2) * 2};
-  best.cycles = blocks * (double{1} * entries + kStepMessage + kRead);
+  best.cycles = blocks * (double{1} * entries + kMessage + kRead);
   if (entries == 0) return best;  // of lists without slots
   for (unsigned parts = 1; parts < blocks; ++parts) {
     const unsigned most = std::min(ceilDivide(entries, 2), std::max(1U, blocks / parts));
-    const unsigned of_run = ceilDivide(ceilDivide(entries, most), 2) * 2, runs = ceilDivide(entries, of_run);
+    // With longer runs sums wait for them, with more runs their readers for more messages.
+    const auto balanced = static_cast<unsigned>(parts * std::sqrt(kMessage * entries / blocks));
+    const unsigned of_run = ceilDivide(std::max(ceilDivide(entries, most), balanced), 2) * 2,
+                   runs = ceilDivide(entries, of_run);
     const double rows = ceilDivide(blocks, parts);
-    const double summed = rows * (of_run + kStepMessage + kWorkers * kSlots * std::ceil(of_run / 2.0 / kWorkers));
-    const double cycles = kSums + summed + parts * (double{1} * entries + kStepMessage * runs + kRead);
+    const double summed = rows * (of_run + kMessage + kWorkers * kSlots * std::ceil(of_run / 2.0 / kWorkers));
+    const double cycles = kSums + summed + parts * (double{1} * entries + kMessage * runs + kRead);
     if (cycles < best.cycles) best = {parts, runs, of_run, cycles};
   }
   return best;

@@ -1,8 +1,6 @@
 // What a layer of a network costs in a placement, in cycles and bytes, from its sizes alone.
 #pragma once
 
-#include <array>
-
 #include "builders/layout/network_plan.hpp"
 
 namespace snnjax::builders {
@@ -35,7 +33,7 @@ struct Unit {
 // A layer's sizes, and what is done with them.
 struct Work {
   Product input;
-  std::vector<Unit> units;  // for each share, where the unit may take them
+  std::optional<Unit> unit;  // where it may take them
   std::optional<Product> recurrent;
   unsigned neurons, batch, block_steps, blocks;
   bool leaky;        // the readout
@@ -53,14 +51,10 @@ struct Work {
   double weights() const { return (input.inputs + (recurrent ? recurrent->inputs : 0)) * neurons; }
 };
 
-// Shares of a tile's memory that a product on the matrix unit may take.
-inline constexpr std::array kUnitShares = {0.3, 0.2, 0.12};
-
-// The columns of a block of neurons, the groups of samples, and which products the matrix unit takes, with which share.
+// The columns of a block of neurons, the groups of samples, and which products the matrix unit takes.
 struct Choice {
   unsigned columns = 0, groups = 0;
   bool currents_on_unit = false, gradient_on_unit = false;
-  unsigned share = 0;  // of kUnitShares
 };
 
 // The layer `l` of a plan whose lists and blocks of steps are known.

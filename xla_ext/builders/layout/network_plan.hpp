@@ -81,6 +81,9 @@ struct ListPlan {
 // each of which hears the gradients of all outputs.
 constexpr unsigned kNarrow = 32;
 
+// Of a tile's memory, what a product on the matrix unit may take.
+constexpr double kUnitShare = 0.3;
+
 struct LayerPlan {
   bool leaky = false;      // the readout
   bool recurrent = false;  // also reads the lists that it fires
@@ -92,8 +95,7 @@ struct LayerPlan {
   bool currents_on_unit = false, gradient_on_unit = false;
   // Gradients of weights by input, from lists without values: of the inputs, and of own spikes of the step before.
   bool gathers_gradient = false, gathers_recurrent = false;
-  double unit_share = 0;  // of a tile's memory, for such a product
-  TileRange tiles;        // of the first group, if there were no others
+  TileRange tiles;  // of the first group, if there were no others
   // Block p of the weights works for group g on tile p * groups + g of the layer.
   std::vector<SampleGroup> sample_groups;
   // Where a layer has few tiles, the currents of its rows are summed in so many parts on others.
@@ -137,8 +139,6 @@ struct NetworkPlan {
   // Likewise of second states.
   bool keepsSecond(std::size_t layer) const;
   unsigned secondRows(std::size_t layer) const { return keepsSecond(layer) ? paddedSteps() + 1 : 1; }
-  // How often neurons fired: without a loop over the steps only for who reads it.
-  bool keepsCounts(std::size_t layer) const { return options.counts || layers[layer].recurrent; }
 };
 
 // Words for the rows of a block in which an input fires, where so many are listed in each row: their numbers, if there

@@ -30,12 +30,10 @@ unsigned widestOf(const Work& work, unsigned num_tiles) {
 // Products by lists, and each or both of them on the matrix unit.
 std::vector<Choice> choicesOf(const Work& work, unsigned columns, unsigned groups) {
   std::vector<Choice> choices = {{columns, groups}};
-  for (unsigned share = 0; share < work.units.size(); ++share) {
-    choices.push_back({columns, groups, true, false, share});
-    if (!work.learns) continue;
-    choices.push_back({columns, groups, false, true, share});
-    choices.push_back({columns, groups, true, true, share});
-  }
+  if (work.unit) choices.push_back({columns, groups, true, false});
+  if (!work.unit || !work.learns) return choices;
+  choices.push_back({columns, groups, false, true});
+  choices.push_back({columns, groups, true, true});
   return choices;
 }
 
@@ -77,7 +75,6 @@ LayerPlan layerOf(const NetworkPlan& plan, std::size_t l, const Work& work, Choi
   layer.gradient_on_unit = choice.gradient_on_unit;
   layer.gathers_gradient = work.gathers && choice.groups > 1 && !choice.gradient_on_unit;
   layer.gathers_recurrent = layer.recurrent && work.gathers_own && choice.groups > 1;
-  layer.unit_share = kUnitShares[choice.share];
   layer.tiles = {0, ceilDivide(work.neurons, choice.columns), choice.columns};
   layer.row_parts = rowPartsOf(work, choice);
   const unsigned each = samplesOf(work, choice.groups);

@@ -25,7 +25,7 @@ class Forward : Pass {
   void addLayer(const LayerPass& of) {
     const Tensor current = addCurrents(of);
     if (of.layer.leaky) return addReadout(of, current);
-    if (plan.keepsCounts(of.l)) zeros.push_back(of.tensors.counts);
+    if (plan.options.counts) zeros.push_back(of.tensors.counts);
     const Offered offered = addNeurons(of, current);
     if (plan.firesLists(of.l)) selectSpikes(of, offered);
     if (of.layer.recurrent) after.add(addLastSpikes(of));
@@ -88,7 +88,7 @@ class Forward : Pass {
       return offered;
     }
     const ComputeSet set = of.addSet("neurons");
-    const std::string type = templateVertex("snnjax::LifScan", of.layer.neuron.second_state, plan.keepsCounts(of.l));
+    const std::string type = templateVertex("snnjax::LifScan", of.layer.neuron.second_state, plan.options.counts);
     forEachTile(of, [&](const LayerTile& at) {
       addVertex(graph, set, type, at.tile(), neuronFields(at, current, offered), neuronStates(at));
     });

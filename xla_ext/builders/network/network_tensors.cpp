@@ -34,7 +34,7 @@ LayerTensors addLayer(Graph& graph, const NetworkPlan& plan, std::size_t l, cons
   if (layer.leaky) return tensors;
   tensors.threshold = constants(columns, "threshold");
   tensors.second_threshold = constants(columns, "second_threshold");
-  if (plan.keepsCounts(l)) tensors.counts = states(1, "counts");
+  if (plan.options.counts) tensors.counts = states(1, "counts");
   if (layer.neuron.second_state) {
     tensors.second = constants(kSecondConstants * columns, "second");
     tensors.second_states = states(plan.secondRows(l), "second_states");

@@ -97,10 +97,11 @@ class RecurrentBackward : LayerPass {
     });
   }
 
-  // The dot products of a group [blocks, samples * capacity], and their sums [parts, samples * capacity]. Whether these
-  // take vertices.
+  // The dot products of a group [blocks, samples * capacity], and their sums [parts, samples * capacity], with one more
+  // where these are odd. Whether sums take vertices.
   bool addSums(std::size_t g, ComputeSet set) {
-    const unsigned blocks = layer.tiles.count, entries = layer.sample_groups[g].count * list_.capacity;
+    const unsigned blocks = layer.tiles.count,
+                   entries = (layer.sample_groups[g].count * list_.capacity + 1) / 2 * 2;  // summed in pairs
     const SumsPlan sums = planSums(blocks, entries);
     dots_.push_back(addGroup(graph, FLOAT, layer, g, entries, name("dots")));
     const bool are_dots = sums.parts == blocks;
@@ -124,7 +125,7 @@ class RecurrentBackward : LayerPass {
   }
 
   void addNeurons(ComputeSet set, const LayerTile& at, const Tensor& g_spikes, const Tensor& g_current) {
-    const Tensor& sums = sums_[at.group];
+    const Tensor sums = sums_[at.group].slice(0, std::size_t{at.samples()} * list_.capacity, 1);
     const std::vector<Field> fields =
         with(gradientFields(at, g_current), {{"g_spikes", at.ownRows(g_spikes)},
                                              {"slots", slots_[at.group][at.block]},

@@ -50,10 +50,10 @@ class RecurrentForward : LayerPass {
                                                   {"sent", at.ownRows(sent_)},
                                                   {"kept", at.ofGroup(kept_)}});
     const std::vector<State> states = with(neuronStates(at), {{"parts", parts_.lists}, {"stride", 1 + parts_.of_list}});
-    addVertex(
-        graph, set,
-        templateVertex("snnjax::LifRecurrentStep", weightsType(plan), layer.neuron.second_state, parts_.are_blocks),
-        at.tile(), fields, parts_.are_blocks ? with(states, {{"limit", list_.capacity}}) : states);
+    addVertex(graph, set,
+              templateVertex("snnjax::LifRecurrentStep", weightsType(plan), layer.neuron.second_state,
+                             parts_.are_blocks, plan.options.counts),
+              at.tile(), fields, parts_.are_blocks ? with(states, {{"limit", list_.capacity}}) : states);
   }
 
   // Of the samples of a tile, or of its group.

@@ -8,9 +8,8 @@
 namespace snnjax::builders {
 namespace {
 
-Tensor multiply(Graph& graph, const LayerPlan& layer, const Tensor& a, const Tensor& b, Sequence& program,
-                const std::string& name) {
-  const poplar::OptionFlags options = {{"availableMemoryProportion", std::to_string(layer.unit_share)}};
+Tensor multiply(Graph& graph, const Tensor& a, const Tensor& b, Sequence& program, const std::string& name) {
+  const poplar::OptionFlags options = {{"availableMemoryProportion", std::to_string(kUnitShare)}};
   return poplin::matMul(graph, a, b, program, FLOAT, name, options);
 }
 
@@ -43,7 +42,7 @@ Tensor addDenseRows(const LayerPass& of, ComputeSet set) {
 Tensor addTransposedRows(Graph& graph, const NetworkPlan& plan, const LayerPlan& layer, const Tensor& rows,
                          ComputeSet set, const std::string& name) {
   const auto count = static_cast<unsigned>(rows.dim(0)), inputs = static_cast<unsigned>(rows.dim(1));
-  const auto bytes = static_cast<std::size_t>(layer.unit_share * static_cast<double>(plan.bytes_per_tile));
+  const auto bytes = static_cast<std::size_t>(kUnitShare * static_cast<double>(plan.bytes_per_tile));
   const auto division = planner::planProduct({inputs, count, layer.neurons}, {plan.num_tiles, bytes});
   const auto height = static_cast<unsigned>(division.k_step), down = ceilDivide(count, height);
   const unsigned most = static_cast<unsigned>(division.m_block),
@@ -93,7 +92,7 @@ Sequence addUnitCurrents(const LayerPass& of, const Tensor& current) {
     const Tensor spare = all.slice(of.layer.neurons, of.layer.paddedNeurons(), 1);
     program.add(zeros(of.graph, {spare}, of.name("spare_currents")));
   }
-  const Tensor product = multiply(of.graph, of.layer, rows, weights, program, of.name("currents"));
+  const Tensor product = multiply(of.graph, rows, weights, program, of.name("currents"));
   program.add(Copy(product, ofNeurons(of.layer, current, rows.dim(0))));
   return program;
 }
@@ -107,8 +106,7 @@ Sequence addUnitGradient(const LayerPass& of, const Tensor& g_current) {
   const Tensor by_input = addTransposedRows(of.graph, of.plan, of.layer, rows, set, name + "/rows");
   const Tensor by_neuron = addTransposedCurrents(of, g_current, set, name + "/g_current");
   program.add(Execute(set));
-  const Tensor product =
-      multiply(of.graph, of.layer, by_input, by_neuron.slice(0, of.layer.neurons).transpose(), program, name);
+  const Tensor product = multiply(of.graph, by_input, by_neuron.slice(0, of.layer.neurons).transpose(), program, name);
   // In parts on all tiles of a block first: one tile alone would receive its rows one by one.
   const Tensor parts = spreadOverGroups(of.graph, of.layer, g_weights, name + "/parts");
   program.add(Copy(product, ofNeurons(of.layer, parts, of.layer.inputs)));

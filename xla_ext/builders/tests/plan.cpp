@@ -124,11 +124,12 @@ void testRecurrent() {
   }
 }
 
-// Sums of few entries have few parts, of which each takes few messages.
+// Sums of few entries have few parts, of which each takes few messages: longer runs than tiles would allow.
 void testSums() {
   const SumsPlan few = planSums(86, 10), many = planSums(86, 1000), one = planSums(1, 1);
   CHECK(few.parts > many.parts);
   CHECK_EQUAL(one.parts, 1u);
+  CHECK(planSums(256, 32).of_run > 2u);
   for (const auto& [plan, entries] : {std::pair(few, 10U), {many, 1000U}, {one, 1U}, {planSums(7, 3), 3U}}) {
     CHECK_EQUAL(plan.of_run % 2, 0u);
     CHECK(plan.runs * plan.of_run >= entries);

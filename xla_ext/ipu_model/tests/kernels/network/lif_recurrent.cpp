@@ -79,7 +79,7 @@ std::vector<unsigned> blockLists(const Read& read, const Problem& p, unsigned t)
 void testForward(const ipu_model::CodeletLibrary& library, const Problem& p, bool selects) {
   const Read read(p.n);
   const States scan = scanned(library, withRead(p, read));
-  Alone vertex(library, "snnjax::LifRecurrentStep<float," + p.instance() + (selects ? ",true>" : ",false>"));
+  Alone vertex(library, "snnjax::LifRecurrentStep<float," + p.instance() + (selects ? ",true,true>" : ",false,true>"));
   p.setCommon(vertex, {"bias", "decay", "gain", "threshold"});
   vertex.edge("current", p.current).edge("weights", read.weights).edge("first", read.first);
   vertex.edge("membranes", p.history()).edge("counts", std::vector<float>(kBatch * p.n)).state("keep_history", true);
