@@ -54,7 +54,7 @@ def test_cross_entropy_sum_equals_the_formula_written_out() -> None:
     odds = np.exp(np.asarray(outputs).sum(0))
     expected = -np.mean(np.log(odds[np.arange(3), np.asarray(labels)] / odds.sum(1)))
     # float32 sums of 5 terms and a log: a few ulp
-    np.testing.assert_allclose(losses.cross_entropy_sum(outputs, labels), expected, rtol=1e-5)
+    np.testing.assert_allclose(jit(losses.cross_entropy_sum)(outputs, labels), expected, rtol=1e-5)
 
 
 def test_weights_count_each_step_so_many_times() -> None:
@@ -63,13 +63,13 @@ def test_weights_count_each_step_so_many_times() -> None:
     repeated = SPIKES * weights[:, None, None]
     lists = SparseSpikes.from_dense(SPIKES, capacity=3)
     lengths = jnp.array([4, 3])
-    expected = losses.cross_entropy_sum(repeated, LABELS, lengths=lengths)
+    loss, named = jit(losses.cross_entropy_sum), jit(predictions)
+    expected = loss(repeated, LABELS, lengths=lengths)
     for outputs in (SPIKES, lists):
-        found = losses.cross_entropy_sum(outputs, LABELS, lengths=lengths, weights=weights)
+        found = loss(outputs, LABELS, lengths=lengths, weights=weights)
         np.testing.assert_allclose(found, expected, rtol=1e-6)
-        named = predictions(outputs, weights=weights)
-        np.testing.assert_array_equal(named, predictions(repeated))
-    assert list(predictions(SPIKES, weights=jnp.array([0.0, 0.0, 1.0, 9.0]))) != list(predictions(SPIKES))
+        np.testing.assert_array_equal(named(outputs, weights=weights), named(repeated))
+    assert list(named(SPIKES, weights=jnp.array([0.0, 0.0, 1.0, 9.0]))) != list(named(SPIKES))
 
 
 def test_temporal_efficient_is_the_mean_of_each_steps_cross_entropy() -> None:
@@ -80,7 +80,7 @@ def test_temporal_efficient_is_the_mean_of_each_steps_cross_entropy() -> None:
     )
     each = -np.take_along_axis(np.asarray(jax.nn.log_softmax(outputs)), labels[None, :, None], -1)[..., 0]
     expected = np.mean([each[:steps, b].sum() / max(steps, 1) for b, steps in enumerate(lengths)])
-    found = losses.temporal_efficient(outputs, jnp.asarray(labels), lengths=jnp.asarray(lengths))
+    found = jit(losses.temporal_efficient)(outputs, jnp.asarray(labels), lengths=jnp.asarray(lengths))
     np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
@@ -88,13 +88,13 @@ def test_cross_entropy_count_is_the_log_of_the_odds_of_counts() -> None:
     counts = np.array([[1, 2, 0], [2, 1, 1]])
     odds = np.exp(counts)
     expected = -np.mean(np.log(odds[[0, 1], [1, 2]] / odds.sum(1)))
-    np.testing.assert_allclose(losses.cross_entropy_count(SPIKES, LABELS), expected, rtol=1e-6)
+    np.testing.assert_allclose(jit(losses.cross_entropy_count)(SPIKES, LABELS), expected, rtol=1e-6)
 
 
 def test_cross_entropy_max_sees_the_highest_membrane_only() -> None:
     outputs = jnp.array([[[-3.0, 1.0]], [[-1.0, -9.0]]])
     expected = np.log(1 + np.exp(-1.0 - 1.0))
-    np.testing.assert_allclose(losses.cross_entropy_max(outputs, jnp.array([1])), expected, rtol=1e-6)
+    np.testing.assert_allclose(jit(losses.cross_entropy_max)(outputs, jnp.array([1])), expected, rtol=1e-6)
 
 
 STEP_LABELS = np.array([[1, 2], [-1, 0], [0, 2], [2, -1]])  # [time=4, batch=2]
@@ -122,10 +122,10 @@ def test_cross_entropy_steps_equals_the_formula_written_out(lengths, smoothing: 
 
 
 def test_cross_entropy_steps_is_0_without_a_label_and_nan_for_an_unknown_one() -> None:
-    outputs = jnp.ones((4, 2, 3))
-    assert losses.cross_entropy_steps(outputs, jnp.full((4, 2), -1)) == 0
-    assert not jnp.any(jax.grad(losses.cross_entropy_steps)(outputs * jnp.nan, jnp.full((4, 2), -1)))
-    assert jnp.isnan(jax.jit(losses.cross_entropy_steps)(outputs, jnp.full((4, 2), 3)))
+    loss, outputs, none = jit(losses.cross_entropy_steps), jnp.ones((4, 2, 3)), jnp.full((4, 2), -1)
+    assert loss(outputs, none) == 0
+    assert not np.any(jit(jax.grad(losses.cross_entropy_steps))(outputs * jnp.nan, none))
+    assert np.isnan(loss(outputs, jnp.full((4, 2), 3)))
 
 
 def test_mean_square_rate_counts_each_class() -> None:
@@ -156,8 +156,8 @@ def _counts(spikes: jax.Array) -> tuple[jax.Array, ...]:
 
 
 def test_time_to_first_spike_lets_a_silent_class_learn() -> None:
-    gradient = jax.grad(losses.time_to_first_spike)(jnp.zeros((4, 1, 2)), jnp.array([0]))
-    assert np.all(np.asarray(gradient[:3, 0, 0]) < 0)  # more spikes of the label lower the loss
+    gradient = jit(jax.grad(losses.time_to_first_spike))(jnp.zeros((4, 1, 2)), jnp.array([0]))
+    assert np.all(np.asarray(gradient)[:3, 0, 0] < 0)  # more spikes of the label lower the loss
 
 
 @of_each

@@ -1,5 +1,6 @@
 """Rectifier networks as spiking ones: what they compute, how they are given, and messages."""
 
+import functools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from snnjax import (
+    Network,
     blocks,
     conv1d,
     conv2d,
@@ -24,8 +26,10 @@ from snnjax import (
     nir,
     sum_pool,
 )
+from snnjax._types import Params
 from tests.errors.refusals import refusals
 from tests.golden import make_rectifiers
+from tests.ops.common import jit
 
 RELU = jax.nn.relu
 NORM = blocks.batch_norm(epsilon=make_rectifiers.EPSILON)
@@ -41,12 +45,19 @@ def drawn(layers: Sequence[Any], shape: tuple[int, ...]) -> list[np.ndarray]:
     rng, found = np.random.default_rng(0), []
     for item in layers:
         if isinstance(item, blocks.Block):
-            wanted = item.init(jax.random.key(0), shape, dtype=jnp.float32)
+            init = functools.partial(item.init, dtype=jnp.float32)
+            wanted = jax.eval_shape(lambda key, init=init, shape=shape: init(key, shape), jax.random.key(0))
             found += [rng.normal(0, 1, leaf.shape).astype(np.float32) for leaf in jax.tree.leaves(wanted)]
             if item.kind == "batch_norm":
                 found += [rng.normal(0, 1, shape[-1:]), rng.uniform(0.5, 2, shape[-1:])]
             shape = item.out_shape(shape)
     return found
+
+
+def applied(network: Network, params: Params, x: jax.Array, steps: int, **options):
+    """What the network yields for the same input in every step, by one program."""
+    run = jit(lambda x: network.apply(params, None, jnp.broadcast_to(x, (steps, *x.shape)), **options))
+    return run(x)
 
 
 def test_digits_are_recognised_in_32_steps_as_by_the_source() -> None:
@@ -57,7 +68,7 @@ def test_digits_are_recognised_in_32_steps_as_by_the_source() -> None:
     groups = [weights[:3], weights[5:8], weights[10:12], weights[12:]]
     stats = [weights[3:5], weights[8:10]]
     with jax.numpy_rank_promotion("allow"):
-        logits, _ = make_rectifiers.network(groups, stats, jnp.asarray(images), train=False)
+        logits, _ = jit(functools.partial(make_rectifiers.network, train=False))(groups, stats, images)
     network, params = convert(DIGITS, weights, samples)
     run = jax.jit(lambda x: network.apply(params, None, jnp.broadcast_to(x, (32, *x.shape)))[0].output[-1])
     spiking = np.concatenate([run(images[first : first + 500]) for first in range(0, len(images), 500)])
@@ -85,7 +96,7 @@ def test_mean_output_is_that_of_the_source_with_rounded_rates(name: str) -> None
     rng, weights, steps = np.random.default_rng(1), drawn(layers, shape), 40
     x = jnp.asarray(rng.uniform(0, 1, (6, *shape)), jnp.float32)
     network, params = convert(layers, weights, x, percentile=100)
-    output, _ = network.apply(params, None, jnp.broadcast_to(x, (steps, *x.shape)), record="spikes")
+    output, _ = applied(network, params, x, steps, record="spikes")
     activations, rest = source(layers, weights, x)
     rates = jnp.mean(next(iter(output.recorded.values())), axis=0)
     most = jnp.max(activations)
@@ -106,8 +117,7 @@ def source(layers: Sequence[Any], weights: list[np.ndarray], x: jax.Array) -> tu
                 x = own(x)
         return x
 
-    activations = run(steps[:place], x)
-    return activations, lambda given: run(steps[place:], given)
+    return jit(functools.partial(run, steps[:place]))(x), jit(functools.partial(run, steps[place:]))
 
 
 def step(item, given):
@@ -142,9 +152,7 @@ def test_maximum_of_activations_becomes_the_largest_rate() -> None:
     ]
     assert networks[0][0] == networks[1][0]
     network, params = networks[0]
-    output, _ = network.apply(
-        params, None, jnp.broadcast_to(x, (50, *x.shape)), record=("spikes", "max_rate_pool_0")
-    )
+    output, _ = applied(network, params, x, 50, record=("spikes", "max_rate_pool_0"))
     rates, pooled = (jnp.mean(own, axis=0) for own in output.recorded.values())
     windows = rates.reshape(3, 3, 2, 3, 2, 4)
     np.testing.assert_allclose(pooled, windows.max((2, 4)), atol=1e-6)
@@ -199,7 +207,7 @@ def test_smaller_percentile_makes_neurons_spike_more_often() -> None:
     rates = []
     for percentile in (100, 99.9, 80):
         network, params = convert(layers, weights, x, percentile=percentile)
-        output, _ = network.apply(params, None, jnp.broadcast_to(x, (20, *x.shape)))
+        output, _ = applied(network, params, x, 20)
         rates.append(float(jnp.mean(output.activity["layer_0/neuron"])))
     assert rates[0] < rates[1] < rates[2]
 
