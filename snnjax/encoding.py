@@ -191,16 +191,15 @@ def delta_encode(
         hint = "Fill what is missing: a channel would be silent from there on"
         fail(f"delta_encode: `series` must be finite, got NaN or infinity in step {first}. {hint}.")
     num_steps, _, num_channels = series.shape
-    if isinstance(threshold, int | float):
-        _check_positive("delta_encode", "threshold", threshold)
     if jnp.shape(threshold) not in ((), (num_channels,)):
         expected = f"be a number or have shape [channels] = [{num_channels}]"
         actual = f"shape {list(jnp.shape(threshold))}"
         fail(f"delta_encode: `threshold` must {expected}, got {actual}. Pass one, or one for each channel.")
     precise = upcast(series)
     known = concrete(threshold)
-    if known is not None and not np.all(known > 0):
-        fail(f"delta_encode: `threshold` must be positive, got {float(np.min(known)):g}. Pass a larger one.")
+    if known is not None and not np.all(good := (known > 0) & np.isfinite(known)):
+        actual, hint = f"{float(known[~good].flat[0]):g}", "Pass one in the unit of the series"
+        fail(f"delta_encode: `threshold` must be positive and finite, got {actual}. {hint}.")
     step_size = jnp.broadcast_to(jnp.asarray(threshold).astype(precise.dtype), (num_channels,))[None]
 
     start = precise[0] if num_steps > 0 else jnp.zeros(series.shape[1:], precise.dtype)
@@ -284,5 +283,5 @@ def _warn_of_large(op: str, values: Array, effect: str, stacklevel: int) -> None
 
 
 def _check_positive(op: str, argument: str, value: float) -> None:
-    if not isinstance(value, int | float) or not value > 0:
-        fail(f"{op}: `{argument}` must be a positive number, got {value!r}. Leave it out for its default.")
+    if not isinstance(value, int | float) or not 0 < value < math.inf:
+        fail(f"{op}: `{argument}` must be positive and finite, got {value!r}. Leave it out for its default.")

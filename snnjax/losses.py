@@ -10,6 +10,8 @@ the loss NaN, and with it the gradients, so that it never trains silently. Lengt
 inside `jit` they count as all steps.
 """
 
+import math
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Integer
@@ -260,7 +262,7 @@ def time_to_first_spike(
         label_smoothing: in ``[0, 1)``.
 
     Raises:
-        ValueError: as for `cross_entropy_sum`, and if `time_scale` is not positive.
+        ValueError: as for `cross_entropy_sum`, and if `time_scale` is not positive and finite.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -273,9 +275,9 @@ def time_to_first_spike(
         Mostafa 2018, arXiv:1606.08165; Gardner and Grüning 2021, doi:10.3389/fncom.2021.617862.
     """
     labels = _checked("time_to_first_spike", outputs, labels, lengths)
-    if not time_scale > 0:
+    if not 0 < time_scale < math.inf:
         hint = "Try 1.0 for a sharp loss, or a tenth of the sequence for a soft one"
-        fail(f"time_to_first_spike: `time_scale` must be positive, got {time_scale}. {hint}.")
+        fail(f"time_to_first_spike: `time_scale` must be positive and finite, got {time_scale}. {hint}.")
     times = class_first_spikes(outputs, lengths)
     return _cross_entropy("time_to_first_spike", -times / time_scale, labels, label_smoothing)
 

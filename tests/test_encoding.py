@@ -219,10 +219,10 @@ REFUSED = {
     "latency_encode: `form` must be 'linear' or 'log', got 'cubic'. Choose one of these.": lambda: (
         latency_encode(VALUES, 3, form="cubic")
     ),
-    "latency_encode: `threshold` must be a positive number, got 0.0. Leave it out for its default.": lambda: (
+    "latency_encode: `threshold` must be positive and finite, got 0.0. Leave it out for its default.": lambda: (
         latency_encode(VALUES, 3, threshold=0.0)
     ),
-    "latency_encode: `time_constant` must be a positive number, got -1.0. "
+    "latency_encode: `time_constant` must be positive and finite, got -1.0. "
     "Leave it out for its default.": lambda: latency_encode(VALUES, 3, time_constant=-1.0),
     "latency_encode: `threshold` must be None with the form 'linear', got 0.5. "
     'Pass form="log", or set small values to 0.': lambda: latency_encode(VALUES, 3, threshold=0.5),
@@ -233,12 +233,15 @@ REFUSED = {
     "latency_spikes: `capacity` must be an integer of at least 0, got -1. Pass 0 or more.": lambda: (
         latency_spikes(VALUES, 3, -1)
     ),
-    "delta_encode: `threshold` must be a positive number, got 0.0. Leave it out for its default.": lambda: (
-        delta_encode(SERIES, 0.0)
+    "latency_encode: `time_constant` must be positive and finite, got inf. "
+    "Leave it out for its default.": lambda: latency_encode(
+        VALUES, 3, form="log", time_constant=float("inf")
     ),
-    "delta_encode: `threshold` must be positive, got 0. Pass a larger one.": lambda: delta_encode(
-        SERIES, jnp.array([1.0, 0.0])
+    "delta_encode: `threshold` must be positive and finite, got 0. Pass one in the unit of the series.": lambda: (
+        delta_encode(SERIES, jnp.array([1.0, 0.0]))
     ),
+    "delta_encode: `threshold` must be positive and finite, got inf. "  # no level would ever be crossed
+    "Pass one in the unit of the series.": lambda: delta_encode(SERIES, float("inf")),
     "delta_encode: `threshold` must be a number or have shape [channels] = [2], got shape [3]. "
     "Pass one, or one for each channel.": lambda: delta_encode(SERIES, jnp.ones(3)),
 }

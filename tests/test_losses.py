@@ -405,7 +405,7 @@ REFUSED = {
     "cross_entropy_sum: `label_smoothing` must be in [0, 1), got 1.0. Try 0.1, or 0.0 for none.": lambda: (
         losses.cross_entropy_sum(SPIKES, LABELS, label_smoothing=1.0)
     ),
-    "time_to_first_spike: `time_scale` must be positive, got 0.0. Try 1.0 for a sharp loss, or a tenth "
+    "time_to_first_spike: `time_scale` must be positive and finite, got 0.0. Try 1.0 for a sharp loss, or a tenth "
     "of the sequence for a soft one.": lambda: losses.time_to_first_spike(SPIKES, LABELS, time_scale=0.0),
     "activity_upper_bound: `bound` must be positive, got 0.0. Try "
     "0.04, four spikes in a hundred steps.": lambda: losses.activity_upper_bound([jnp.zeros((1, 1))], 0.0),

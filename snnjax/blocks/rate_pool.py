@@ -37,8 +37,10 @@ class RatePool(Stepwise):
     ) -> BlockResult:
         """How much the largest sum of each window has grown in each step."""
         (x,), (shape,) = signals, shapes
-        x = dense_signal(x, shape).astype(accumulation_dtype(state.dtype))
-        sums = jnp.cumsum(jnp.concatenate([state[None], x]), axis=0)
+        x = dense_signal(x, shape)
+        # A block that is run alone begins in float32.
+        dtype = x.dtype if x.dtype == jnp.float64 else accumulation_dtype(state.dtype)
+        sums = jnp.cumsum(jnp.concatenate([state[None].astype(dtype), x.astype(dtype)]), axis=0)
         largest = self.pool.apply(params, None, stats, sums, shapes=shapes, context=context).signal
         return BlockResult(largest[1:] - largest[:-1], sums[-1])
 

@@ -32,6 +32,7 @@ from snnjax.data.event_lists import (
     warn_of_outside,
 )
 
+_CHECK_BLOCK = 64  # samples whose counts are checked at once, to spare memory
 # Has a length, and `take(indices)` makes a `Batch`: one of those below, or a user's own.
 Dataset = Any
 
@@ -48,7 +49,7 @@ class Batch(NamedTuple):
 class EventDataset:
     """Samples as lists of event ids, one list per time step, padded with `num_neurons`.
 
-    Errors: arrays do not match, or labels are outside ``[0, num_classes)``.
+    Errors: arrays do not match, counts are not those of the lists, or labels are outside ``[0, num_classes)``.
 
     Example:
         >>> import numpy as np
@@ -94,6 +95,7 @@ class EventDataset:
             hint = f"Cast them with ids.astype(np.{wanted})"
             fail(f"EventDataset: `ids` must have dtype {wanted}, got {dtype}. {hint}.")
         check_within("EventDataset", "ids", self.ids, self.num_neurons, "Fill unused slots with num_neurons")
+        _check_counts("EventDataset", self.ids, self.counts, self.num_neurons)
 
     @classmethod
     def from_events(
@@ -400,6 +402,22 @@ def _check_labels(op: str, labels: np.ndarray, samples: int, num_classes: int) -
     _check_one_hot(op, labels, (samples, num_classes), "[samples]")
     check_shape(op, "labels", labels, (samples,), "samples", "Pass one class number per sample")
     _check_classes(op, labels, num_classes)
+
+
+def _check_counts(op: str, ids: np.ndarray, counts: np.ndarray, num_neurons: int) -> None:
+    """Check that lists hold as many events as are counted, from their first slot on, up to their capacity."""
+    slots = np.arange(ids.shape[2])
+    for first in range(0, len(ids), _CHECK_BLOCK):
+        block = slice(first, first + _CHECK_BLOCK)
+        wrong = np.any((ids[block] < num_neurons) != (slots < counts[block, :, None]), axis=2)
+        if wrong.any():
+            sample, step = np.argwhere(wrong)[0] + np.array([first, 0])
+            listed = np.count_nonzero(ids[sample, step] < num_neurons)
+            where, hint = (
+                f"counts[{sample}, {step}]",
+                "Ids come before unused slots: count those of each list",
+            )
+            fail(f"{op}: `{where}` must be that of its ids, {listed}, got {counts[sample, step]}. {hint}.")
 
 
 def _check_one_hot(op: str, labels: np.ndarray, shape: tuple[int, int], axes: str) -> None:

@@ -16,19 +16,17 @@ LATE = ("none", "hidden", "all")
 RECURRENT = ("none", "hidden", "all")
 _SWITCHES = ("at_least_one", "symmetric", "each_source", "input_first", "change_first", "inclusive")
 _SWITCHES = (*_SWITCHES, "one_scale", "bounded_last")
-# Float32 holds integers of 24 bits, and a state times a decay of 12 bits is int32 in two parts.
-_EXACT_BITS = 24
+_EXACT_BITS = 24  # of integers that float32 holds
+# The most bits of a decay: an int32 is shifted by 31 at most, and a state times 12 bits is int32 in two parts.
+_DECAY_BITS = {"shift": 5, "multiply": 12}
 # The least and the largest number of each: a sum of weights within 24 bits, shifted by 6, is int32 beside a state.
 _RANGES = {
     "weight_bits": (2, 8),
     "state_bits": (8, _EXACT_BITS),
-    "decay_bits": (0, 12),
     "threshold_bits": (1, _EXACT_BITS),
     "bias_bits": (2, _EXACT_BITS),
     "input_shift": (0, 6),
     "weight_shift": (0, _EXACT_BITS),
-    "least_synapse_decay": (0, 2**12),
-    "synapse_offset": (0, 2**12),
     **dict.fromkeys(("max_spikes", "max_output", "max_input"), (1, 2**_EXACT_BITS)),
 }
 
@@ -57,7 +55,8 @@ class FixedPoint:
         weight_bits: of a signed weight.
         state_bits: of a membrane and a synaptic current, signed, at most 24: float32 holds such states exactly.
         decay: "shift", ``D(x, d) = x >> d``, or "multiply", ``D(x, d) = x - x (2^decay_bits - d) / 2^decay_bits``.
-        decay_bits: of `d`; with "multiply" and 0 bits, membranes keep everything and currents nothing.
+        decay_bits: of `d`, at most 5 of a shift and 12 of a product; with "multiply" and 0 bits, membranes keep
+            everything and currents nothing.
         rounding: of the bits that are shifted out, "floor" or "to_zero".
         at_least_one: a positive state that decays by a shift loses 1 or more.
         overflow: of a current: "saturate", "wrap", or "none" where currents are not stored. Membranes saturate.
@@ -151,6 +150,7 @@ class FixedPoint:
         check_switches("FixedPoint", **{name: getattr(self, name) for name in _SWITCHES})
         for name, (least, most) in _RANGES.items():
             self._check_range(name, least, most)
+        self._check_decays()
         for name in ("threshold", "bias"):
             self._check_range(f"{name}_shift", 0, _EXACT_BITS - getattr(self, f"{name}_bits"))
         saturates = self.overflow == "saturate" and self.input_first and self.input_shift == 0
@@ -159,6 +159,14 @@ class FixedPoint:
                 "FixedPoint: `each_source` must be False unless overflow='saturate', input_first=True, "
                 "input_shift=0 and connections=('dense',), got True. Leave it out."
             )
+
+    def _check_decays(self) -> None:
+        """Check that no decay takes away more than there is."""
+        bits = _DECAY_BITS[self.decay]
+        self._check_range("decay_bits", 0, bits)
+        stored = 2**self.decay_bits - 1
+        self._check_range("synapse_offset", 0, 2**bits - 1 - stored if self.decay == "shift" else 1)
+        self._check_range("least_synapse_decay", 0, stored + self.synapse_offset)
 
     def _check_range(self, name: str, least: int, most: int) -> None:
         number, hint = getattr(self, name), "Float32 and int32 hold no more exactly"

@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 from jaxtyping import PyTree
 
 from snnjax._check import fail, type_words
@@ -17,7 +18,7 @@ from snnjax.blocks._sparse import SparseParams
 from snnjax.blocks._synaptic import SynapticParams
 from snnjax.blocks.linear import LinearParams
 from snnjax.graph.containers import Node
-from snnjax.graph.init import params_like
+from snnjax.graph.init import in_dtype, params_like
 
 # What connections hold: weights, and a bias or none.
 CONNECTIONS = LinearParams | SparseParams | SynapticParams
@@ -90,10 +91,15 @@ def check_state(
     params: Params,
     batch: int,
     stats: Stats,
+    dtype: DTypeLike = jnp.float32,
 ) -> None:
-    """Check that a state has the structure, shapes and dtypes of ``init(params, batch, stats)``."""
+    """Check that a state has the structure, shapes and dtypes of ``init(params, batch, stats)``.
+
+    Those of a network without parameters follow from the `dtype` of its results.
+    """
     leaves, form = jax.tree.flatten((params, stats))
     like = _initial(init, form, tuple((np.shape(leaf), dtype_of(leaf)) for leaf in leaves), batch)
+    like = in_dtype(like, dtype)
     check_like(op, argument, state, like, same_array, f"Make it with {init.__name__} of this network")
 
 

@@ -4,7 +4,7 @@ import functools
 import math
 import warnings
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -26,6 +26,8 @@ from snnjax.graph.recurrence import loops, parts
 RECURRENT_SHARE = 0.5
 # Bisection steps of the search for a scale factor, from 2^-8 to 2^8.
 _HALVINGS, _LOG2_RANGE = 12, 8.0
+
+T = TypeVar("T")
 
 
 class Sample(NamedTuple):
@@ -282,10 +284,20 @@ def first_state(
 
     Neurons whose constants are all numbers do not know the dtype of their currents.
     """
-    state = block.initial_state(params, stats, batch, *shapes)
+    return in_dtype(block.initial_state(params, stats, batch, *shapes), dtype)
+
+
+def in_dtype(state: T, dtype: DTypeLike) -> T:
+    """A state, or its shapes, with float64 in place of float32 for results in float64."""
     if dtype != jnp.float64:
         return state
-    return jax.tree.map(lambda leaf: leaf.astype(dtype) if leaf.dtype == jnp.float32 else leaf, state)
+
+    def wide(leaf: Array | jax.ShapeDtypeStruct) -> Array | jax.ShapeDtypeStruct:
+        if leaf.dtype != jnp.float32:
+            return leaf
+        return leaf.update(dtype=dtype) if isinstance(leaf, jax.ShapeDtypeStruct) else leaf.astype(dtype)
+
+    return jax.tree.map(wide, state)
 
 
 def _log2_factor(activity: Callable[[Array], Array], target: Any) -> tuple[Array, Array]:

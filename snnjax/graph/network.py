@@ -9,8 +9,9 @@ from typing import Any, NamedTuple, NoReturn
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import DTypeLike
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, PyTree
 
 from snnjax import _platforms
 from snnjax._arguments import explained
@@ -37,7 +38,7 @@ from snnjax.graph.check import CONNECTIONS, check_dtypes, check_params, check_st
 from snnjax.graph.containers import Graph, Node
 from snnjax.graph.fold import without_norms
 from snnjax.graph.fused import Arrays
-from snnjax.graph.init import Sample, draw, first_state, initial_stats, warn_of_unreached
+from snnjax.graph.init import Sample, draw, first_state, in_dtype, initial_stats, warn_of_unreached
 from snnjax.graph.options import checked_record, recorded_nodes, second_thresholds
 from snnjax.graph.run import Running, run
 from snnjax.graph.segments import FEWEST_STEPS, MANY_ROWS, Mode, Segment, segments_of
@@ -362,10 +363,11 @@ def checked_call(
     steps, batch = next(iter(signals.values())).shape[:2]
     stats = checked_stats("network.apply", stats, network._stats_like)
     if state is None:
-        state = network.initial_state(params, batch, stats)
+        state = in_dtype(network.initial_state(params, batch, stats), results_dtype(params, state, signals))
         state = without_rows(state) if is_whole else state
     else:
-        check_state("network.apply", "state", state, network.initial_state, params, batch, stats)
+        dtype = results_dtype(params, state, signals)
+        check_state("network.apply", "state", state, network.initial_state, params, batch, stats, dtype)
     lengths = None if lengths is None else as_lengths("network.apply", lengths, steps, batch)
     return Arrays(params, state, stats), signals, lengths
 
@@ -388,7 +390,8 @@ def run_checked(
     rows = min(1 << rows.bit_length() >> 1, MANY_ROWS)
     segments = network.segments(context.train, context.record, context.implementation, few, rows, from_rest)
     read = network._read(context.record)
-    running = Running(network.nodes, network.in_shapes, segments, read, params_dtype(arrays.params))
+    dtype = results_dtype(arrays.params, arrays.state, signals)
+    running = Running(network.nodes, network.in_shapes, segments, read, dtype)
     results = run(running, arrays, signals, context, chunk)
     return _output(network, results, running, steps, context), results.state
 
@@ -412,8 +415,22 @@ def _output(network: Network, results: Any, running: Running, steps: int, contex
     )
 
 
+def results_dtype(params: PyTree, state: PyTree, signals: Mapping[str, Signal]) -> np.dtype:
+    """The dtype of the results of a network: that of its weights.
+
+    Without any, it is float64 for a state of float64, or if none is given, for inputs of float64.
+    """
+    if jax.tree.leaves(params):
+        return params_dtype(params)
+    for tree in (state, signals):
+        floats = {leaf.dtype for leaf in jax.tree.leaves(tree) if jnp.issubdtype(leaf.dtype, jnp.floating)}
+        if floats:
+            return jnp.dtype(jnp.float64 if jnp.dtype(jnp.float64) in floats else jnp.float32)
+    return params_dtype(params)
+
+
 def params_dtype(params: Mapping[str, Any]) -> Any:
-    """The dtype of the results of a network: that of its weights."""
+    """The dtype of the weights of a network, float32 without any."""
     parts = jax.tree.leaves(params, is_leaf=lambda part: isinstance(part, Quantised | CONNECTIONS))
     weights = [part.weights for part in parts if isinstance(part, CONNECTIONS)]
     others = [part for part in parts if not isinstance(part, CONNECTIONS)]

@@ -15,6 +15,7 @@ from snnjax._types import Unchecked, accumulation_dtype
 
 # One value for all, or a range (low, high) from which each neuron's value is drawn uniformly.
 Constant = float | tuple[float, float]
+_LARGEST = float(np.finfo(np.float32).max)
 
 
 @jax.custom_jvp
@@ -108,12 +109,16 @@ def draw_raw_decay(key: Array, decay: Constant, num_neurons: int | None, dtype: 
 
 
 def check_constant(op: str, argument: str, value: Unchecked) -> None:
-    """Check that `value` is a number or a range (low, high)."""
+    """Check that `value` is a number or a range (low, high), finite in float32."""
     ends = value if isinstance(value, tuple) else (value, value)
     numeric = len(ends) == 2 and all(isinstance(end, numbers.Real) for end in ends)
     if not (numeric and ends[0] <= ends[1]):
         actual, hint = short_repr(value), f"Try {argument}=(0.5, 0.9)"
         fail(f"{op}: `{argument}` must be a number or a range (low, high), got {actual}. {hint}.")
+    if max(abs(end) for end in ends) > _LARGEST:  # draws and resets would be NaN
+        spikes, actual = argument == "threshold", short_repr(value)
+        hint = "Use leaky_integrator for neurons that never spike" if spikes else "Pass a finite number"
+        fail(f"{op}: `{argument}` must be finite in float32, got {actual}. {hint}.")
 
 
 def check_decay(op: str, argument: str, value: Unchecked, is_fixed: bool) -> None:

@@ -185,6 +185,7 @@ def _of_all_steps(
     num_steps = check_integer(op, "num_steps", num_steps, 1)
     if not isinstance(threshold, int | float) or math.isnan(threshold):
         fail(f"{op}: `threshold` must be a number, got {threshold!r}. It is learned for each step.")
+    check_constant(op, "threshold", threshold)
     given: dict[str, Any] = {"num_steps": int(num_steps), "threshold": threshold}
     if order is not None:
         given |= {"order": order, "mask_share": mask_share}

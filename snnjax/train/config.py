@@ -68,6 +68,10 @@ class TrainConfig:
             value = getattr(self, name)
             if not _is_number(value) or not value > 0:  # an infinite one turns a bound off
                 fail(f"{op}: `{name}` must be a positive number, got {short_repr(value)}. {_DEFAULT}.")
+        for name in ("learning_rate", "activity_floor"):  # a floor that no layer reaches, or steps to nowhere
+            value = getattr(self, name)
+            if value == math.inf:
+                fail(f"{op}: `{name}` must be finite, got inf. {_DEFAULT}.")
         for name in ("warmup_epochs", "weight_decay", "activity_strength"):
             value = self.penalty_weight if name == "activity_strength" else getattr(self, name)
             if not _is_number(value) or not 0 <= value < math.inf:

@@ -216,6 +216,14 @@ REFUSED = {
     "EventDataset: `ids` must be between 0 and 3, got 12. Fill unused slots with num_neurons.": lambda: (
         EventDataset(IDS + np.uint16(9), COUNTS, LABELS, 3, 2)
     ),
+    "EventDataset: `counts[1, 0]` must be that of its ids, 1, got 2. "
+    "Ids come before unused slots: count those of each list.": lambda: EventDataset(
+        IDS, np.maximum(COUNTS, [[0], [2], [0]]).astype(np.int32), LABELS, 3, 2
+    ),
+    "EventDataset: `counts[2, 1]` must be that of its ids, 1, got 1. "  # which the first slot does not hold
+    "Ids come before unused slots: count those of each list.": lambda: EventDataset(
+        np.stack([IDS[0], IDS[1], IDS[2, :, ::-1]]), COUNTS, LABELS, 3, 2
+    ),
     f"EventDataset: `counts` must be at least 0, got {-1 - COUNTS.max()}. Count the events of each list.": lambda: (
         EventDataset(IDS, -1 - COUNTS, LABELS, 3, 2)
     ),

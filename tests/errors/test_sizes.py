@@ -15,7 +15,7 @@ from snnjax.cli import _OUR_ERROR
 
 KEY = jax.random.key(0)
 ROWS, IDS, COUNTS = jnp.ones((2, 5)), jnp.zeros((2, 3), jnp.int32), jnp.full(2, 3)
-IMAGES, NO_COUNTS = np.zeros((2, 8, 8), np.uint8), np.zeros((1, 2), np.int32)
+IMAGES, LISTED = np.zeros((2, 8, 8), np.uint8), np.full((1, 2), 3, np.int32)
 RECORDINGS = [(np.array([0.0]), np.array([0]))]
 PIXELS = np.array([(1, 1, 1, 0)], [("x", "i4"), ("y", "i4"), ("t", "i8"), ("p", "i4")])
 LAYER = snnjax.LIFLayer(jnp.ones((5, 3)), 0.9)
@@ -31,7 +31,7 @@ CELLS = neurons.cuba_lif(
 
 def events(num_neurons, num_classes=2) -> data.EventDataset:
     ids = np.zeros((1, 2, 3), np.uint16 if num_neurons == 5 else np.int32)
-    return data.EventDataset(ids, NO_COUNTS, np.zeros(1, np.int32), num_neurons, num_classes)
+    return data.EventDataset(ids, LISTED, np.zeros(1, np.int32), num_neurons, num_classes)
 
 
 def convolved(**options):

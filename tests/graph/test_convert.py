@@ -173,6 +173,17 @@ def test_rates_of_maxima_are_the_same_in_pieces() -> None:
     np.testing.assert_array_equal(whole.state, spikes.sum(0))
 
 
+def test_rates_of_float64_are_compared_in_float64() -> None:
+    """Also in a block that is run alone, whose first state is float32: the sums differ by 2^-40."""
+    block, shapes = blocks.max_rate_pool(2), ((2, 1),)
+    with jax.enable_x64(True):
+        x = jnp.array([[[[1.0], [1.0 + 2.0**-40]]]], jnp.float64)
+        start = block.initial_state(None, None, 1, *shapes)
+        result = block.apply(None, start, None, x, shapes=shapes, context=blocks.Context())
+        assert float(result.signal[0, 0, 0, 0]) == 1.0 + 2.0**-40
+        assert result.state.dtype == jnp.float64
+
+
 def test_dict_of_flax_and_list_of_arrays_are_the_same() -> None:
     layers = [conv2d(3, 3), NORM, RELU, dense(5, bias=False).named("hidden"), RELU, dense(2)]
     weights = drawn(layers, (4, 4, 2))

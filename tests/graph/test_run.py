@@ -16,6 +16,7 @@ from snnjax import (
     Network,
     SparseSpikes,
     axonal,
+    blocks,
     conv1d,
     conv2d,
     dense,
@@ -493,3 +494,39 @@ def test_neurons_outside_of_the_fused_op_take_eight_steps_in_a_round_on_gpus(
     text = jax.jit(loss).trace(initial(net)).lower(lowering_platforms=(platform,)).as_text()
     loops = re.findall(r"stablehlo.while.*?dense<(\d+)> : tensor<i32>", text, re.DOTALL)
     assert [int(count) for count in loops] == 4 * [rounds]
+
+
+@pytest.mark.parametrize("chunk", [None, 2])
+@pytest.mark.parametrize(
+    "block",
+    [
+        blocks.max_rate_pool(2),
+        sum_pool(2),
+        blocks.upsample(2),
+        blocks.spiking(neurons.lif()),
+        blocks.spiking(neurons.refractory(neurons.izhikevich(), 1)),
+        blocks.integrator(),
+    ],
+    ids=lambda block: block.kind,
+)
+def test_a_network_without_parameters_has_the_precision_of_its_inputs(block, chunk) -> None:
+    """2^-40 beside numbers near 1 is lost in float32; a state of float32 that is given keeps its dtype."""
+    net, is_spiking = network((4, 4, 2), [block]), "lif" in block.kind or "izhikevich" in block.kind
+    with jax.enable_x64(True):
+        coarse = jnp.round(8 * jax.random.uniform(jax.random.key(0), (6, 2, 4, 4, 2), jnp.float64)) + 4
+        (found, state), (expected, _) = (
+            net.apply({}, None, inputs, chunk=chunk, record=("membranes",) * is_spiking)
+            for inputs in (coarse * (1 + 2.0**-40), coarse)
+        )
+        for a, b in zip(
+            *(jax.tree.leaves((each.output, each.membranes)) for each in (found, expected)), strict=True
+        ):
+            assert a.dtype == jnp.float64
+            if not is_spiking:
+                np.testing.assert_allclose(a, b * (1 + 2.0**-40), rtol=2.0**-48)
+        assert all(leaf.dtype in (jnp.float64, jnp.int32) for leaf in jax.tree.leaves(state))
+        again, _ = net.apply({}, state, coarse, chunk=chunk)
+        assert again.output.dtype == jnp.float64
+        given = net.initial_state({}, 2)
+        held = net.apply({}, given, coarse, chunk=chunk)[1]
+        assert jax.tree.map(lambda leaf: leaf.dtype, held) == jax.tree.map(lambda leaf: leaf.dtype, given)

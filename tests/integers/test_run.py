@@ -22,11 +22,11 @@ def drawn_chip(seed):
     """Any arithmetic."""
     rng = np.random.default_rng(seed)
     choose = lambda *choices: choices[rng.integers(len(choices))]  # noqa: E731
-    each = choose(True, False)
+    each, decay = choose(True, False), choose("shift", "multiply")
     switches = ("at_least_one", "symmetric", "change_first", "inclusive", "bounded_last")
     return fixed_point.FixedPoint(
         name=f"drawn {seed}", weight_bits=8, state_bits=int(choose(8, 12, 16, 24)),
-        decay=choose("shift", "multiply"), decay_bits=int(rng.integers(1, 13)),
+        decay=decay, decay_bits=int(rng.integers(1, 6 if decay == "shift" else 13)),
         rounding=choose("floor", "to_zero"), overflow="saturate" if each else choose("saturate", "wrap", "none"),
         each_source=each, input_first=each or choose(True, False), reset=choose("subtract", "zero"),
         max_spikes=choose(1, 3, 31), input_shift=0 if each else choose(0, 3), threshold_bits=15, bias_bits=16,

@@ -116,6 +116,22 @@ def test_a_shift_takes_at_least_one_of_a_positive_state(x, decay, left):
             "`threshold_shift` must be between 0 and 9, got 10. Float32 and int32 hold no more exactly.",
         ),
         (
+            {"decay_bits": 6},  # int32 would be shifted by up to 63
+            "`decay_bits` must be between 0 and 5, got 6. Float32 and int32 hold no more exactly.",
+        ),
+        (
+            {"decay_bits": 5, "synapse_offset": 1},
+            "`synapse_offset` must be between 0 and 0, got 1. Float32 and int32 hold no more exactly.",
+        ),
+        (
+            {"decay": "multiply", "synapse_offset": 2},  # a current would change its sign
+            "`synapse_offset` must be between 0 and 1, got 2. Float32 and int32 hold no more exactly.",
+        ),
+        (
+            {"least_synapse_decay": 16},  # which 4 bits do not hold
+            "`least_synapse_decay` must be between 0 and 15, got 16. Float32 and int32 hold no more exactly.",
+        ),
+        (
             {"overflow": "wrap"},
             "`each_source` must be False unless overflow='saturate', input_first=True, input_shift=0 and "
             "connections=('dense',), got True. Leave it out.",

@@ -462,6 +462,22 @@ def test_unknown_switches_are_refused(name: str) -> None:
     )
 
 
+@pytest.mark.parametrize("wrong", [float("inf"), -float("inf"), (0.5, float("inf")), 1e39, 10**39])
+@pytest.mark.parametrize("name", sorted(FACTORIES))
+def test_constants_that_are_not_finite_are_refused(name: str, wrong) -> None:
+    """Of every argument that takes a number or a range; 1e39 is infinite in float32."""
+    takes_constants = {
+        argument
+        for argument, parameter in inspect.signature(getattr(neurons, name)).parameters.items()
+        if "float" in str(parameter.annotation) and argument not in ("min_rise", "initial")
+    }
+    for argument in takes_constants:
+        with pytest.raises(
+            ValueError, match=rf"^{name}: `{argument}` must be (finite|between|strictly|positive)"
+        ):
+            getattr(neurons, name)(**{argument: wrong})
+
+
 @pytest.mark.parametrize("normalize", [True, False])
 @pytest.mark.parametrize(
     "make", [neurons.se_adlif, functools.partial(neurons.adlif, membrane_coupling=(0.0, 1.0))]

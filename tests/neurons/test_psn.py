@@ -170,6 +170,8 @@ REFUSED = {
     "psn: `threshold` must be a number, got (0.5, 1.0). It is learned for each step.": lambda: neurons.psn(
         4, threshold=(0.5, 1.0)
     ),
+    "psn: `threshold` must be finite in float32, got inf. "
+    "Use leaky_integrator for neurons that never spike.": lambda: neurons.psn(4, threshold=float("inf")),
     "masked_psn: `order` must be at most `num_steps`, 4, got 5. Lower it.": lambda: neurons.masked_psn(4, 5),
     "masked_psn: `mask_share` must be between 0 and 1, got 2. Pass 1 to mask in full.": lambda: (
         neurons.masked_psn(4, 2, mask_share=2)

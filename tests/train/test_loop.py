@@ -463,6 +463,12 @@ REFUSED = {
     "Leave it out for its default.": lambda: replace(CONFIG, learning_rate=0.0),
     "TrainConfig: `activity_strength` must be a finite number of at least 0, got -1.0. "
     "Leave it out for its default.": lambda: replace(CONFIG, activity_strength=-1.0),
+    "TrainConfig: `learning_rate` must be finite, got inf. Leave it out for its default.": lambda: (
+        train.TrainConfig(learning_rate=float("inf"))
+    ),
+    "TrainConfig: `activity_floor` must be finite, got inf. Leave it out for its default.": lambda: (
+        train.TrainConfig(activity_floor=float("inf"))
+    ),
     "TrainConfig: `learning_rate` must be a positive number, got True. "
     "Leave it out for its default.": lambda: replace(CONFIG, learning_rate=True),
     "TrainConfig: `learning_rate` must be a positive number, got '1e-3'. "

@@ -151,7 +151,7 @@ def test_speech_is_tested_on_a_person_or_on_some_words_of_all(monkeypatch) -> No
     def load(path, split, *, speakers, num_steps, downsample, capacity, on_words=None) -> EventDataset:
         asked.append((split, speakers))
         ids = np.zeros((20, num_steps, 2), np.uint16)
-        return EventDataset(ids, np.ones(ids.shape[:2], np.int32), np.arange(20) % 10, 140, 10)
+        return EventDataset(ids, np.full(ids.shape[:2], 2, np.int32), np.arange(20) % 10, 140, 10)
 
     monkeypatch.setattr(data, "load_fsdd", load)
     settings = TASKS["speech"]
@@ -178,7 +178,7 @@ def test_recordings_are_read_part_by_part(task: str, monkeypatch) -> None:
         asked.append((*rest,) if rest else (path.name,))
         sizes = (20, num_steps, 2)
         labels = np.arange(20) % 2
-        return EventDataset(np.zeros(sizes, np.uint16), np.ones(sizes[:2], np.int32), labels, 7, 2)
+        return EventDataset(np.zeros(sizes, np.uint16), np.full(sizes[:2], 2, np.int32), labels, 7, 2)
 
     monkeypatch.setattr(data, loader, load)
     parts = load_task(TASKS[task], "somewhere")
