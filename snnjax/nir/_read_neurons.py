@@ -25,6 +25,8 @@ _GAIN_TOLERANCE = 1e-6
 _TAU_TOLERANCE = 3e-7
 # Numbers in float32 differ from those in the metadata by at most half a unit in the last place.
 _NUMBER_TOLERANCE = 2.0**-24
+# The threshold of integrators, which no membrane exceeds.
+_NEVER = float(np.finfo(np.float32).max)
 # A gain of 1 - decay is computed in float32, in which a smaller one would be wrong by more than 0.06 %.
 _SMALLEST_GAIN = 1e-4
 # A network whose constants are drawn anew takes them from their range, in which decays must be between 0 and 1.
@@ -189,7 +191,7 @@ def cell_of(step: Step, threshold: Step | None, layout: Layout, reading: Reading
     switches, scale = _gains(fields, model, leaks)
     offset = _offset(fields, base, leaks, switches)
     if model.spiking is not None:
-        constants.threshold(np.full(size, np.inf) if behind is None else behind)
+        constants.threshold(np.full(size, _NEVER) if behind is None else behind)
     cell = constants.cell(model, scale, offset, **switches, **resets)
     return cell._replace(neuron=dataclasses.replace(cell.neuron, spikes=behind is not None))
 
