@@ -163,11 +163,7 @@ def cross_entropy_steps(
     decode.check_dense(op, outputs, lengths)
     labels = decode.as_step_labels(op, labels, outputs.shape)
     valid = decode.has_label(outputs, labels, lengths)
-    logits = jnp.where(valid[..., None], upcast(outputs), 0)  # others, even NaN, affect no gradient
-    target = _targets(op, jnp.maximum(labels, 0), logits, label_smoothing)
-    errors = -jnp.sum(target * jax.nn.log_softmax(logits, axis=-1), axis=-1)
-    counts = jnp.maximum(jnp.sum(valid, axis=0), 1).astype(errors.dtype)
-    return jnp.mean(jnp.sum(jnp.where(valid, errors, 0), axis=0) / counts)
+    return _cross_entropy_of_steps(op, outputs, jnp.maximum(labels, 0), valid, label_smoothing)
 
 
 @explained
@@ -198,7 +194,8 @@ def temporal_efficient(
     op = "temporal_efficient"
     decode.check_dense(op, outputs, lengths)
     each = jnp.broadcast_to(decode.as_labels(op, labels, outputs.shape), outputs.shape[:2])
-    return cross_entropy_steps(outputs, each, lengths=lengths, label_smoothing=label_smoothing)
+    valid = decode.is_valid(outputs, lengths)
+    return _cross_entropy_of_steps(op, outputs, each, valid, label_smoothing)
 
 
 @explained
@@ -382,3 +379,14 @@ def _cross_entropy(op: str, logits: Array, labels: Array, label_smoothing: float
     """The mean over the batch of the cross-entropy of ``[batch, classes]`` logits."""
     target = _targets(op, labels, logits, label_smoothing)
     return -jnp.mean(jnp.sum(target * jax.nn.log_softmax(logits, axis=-1), axis=-1))
+
+
+def _cross_entropy_of_steps(
+    op: str, outputs: Array, labels: Array, valid: Array, label_smoothing: float
+) -> Array:
+    """The mean over the batch of each sequence's mean cross-entropy in its `valid` steps; labels ``[time, batch]``."""
+    logits = jnp.where(valid[..., None], upcast(outputs), 0)  # others, even NaN, affect no gradient
+    target = _targets(op, labels, logits, label_smoothing)
+    errors = -jnp.sum(target * jax.nn.log_softmax(logits, axis=-1), axis=-1)
+    counts = jnp.maximum(jnp.sum(valid, axis=0), 1).astype(errors.dtype)
+    return jnp.mean(jnp.sum(jnp.where(valid, errors, 0), axis=0) / counts)
