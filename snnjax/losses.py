@@ -4,10 +4,11 @@ Every loss except `cross_entropy_steps` and `temporal_efficient` accepts `output
 classes]``, or as `SparseSpikes` with leading axes ``[time, batch]``. Lists are read entry by entry: no array of the
 dense size is created, forward or backward, and the listed entries receive gradients. `lengths[batch]` excludes the
 steps after the end of each sequence; None counts all steps. Losses are scalars, means over the batch, in float32
-(float64 for float64 outputs). All work
-under `jit`, `grad` and `vmap`. A label outside ``[0, classes)`` is refused. Inside `jit` it cannot be checked: it makes
-the loss NaN, and with it the gradients, so that it never trains silently. Lengths beyond the steps are refused too;
-inside `jit` they count as all steps.
+(float64 for float64 outputs). A sequence of length 0 is one of the batch: it has the loss of outputs that are 0, or
+where each step has a loss of its own the loss 0, and no gradient. All work under `jit`, `grad` and `vmap`. A label
+outside ``[0, classes)`` is refused. Inside `jit` it cannot be checked: it makes the loss NaN, and with it the
+gradients, so that it never trains silently. Lengths beyond the steps are refused too; inside `jit` they count as all
+steps.
 """
 
 import math
