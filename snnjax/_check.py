@@ -195,6 +195,13 @@ def check_within(op: str, argument: str, value: Unchecked, most: int, hint: str,
         fail(f"{op}: `{argument}` must be between {least} and {most}, got {wrong}. {hint}.")
 
 
+def check_no_nan(op: str, argument: str, value: Unchecked, hint: str) -> None:
+    """Check that no number is NaN, which compares as false with all others; traced ones cannot be checked."""
+    known = concrete(value)
+    if known is not None and jnp.issubdtype(known.dtype, jnp.floating) and np.isnan(known).any():
+        fail(f"{op}: `{argument}` must hold numbers, got NaN. {hint}.")
+
+
 def check_kept(op: str, argument: str, value: Unchecked) -> None:
     """Check that decays, the shares of a membrane that a step keeps, are between 0 and 1.
 

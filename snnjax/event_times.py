@@ -62,6 +62,8 @@ def first_spike_times(
     one input with weight 1, then ``d weights[i] = -lambda K(out - times[i])`` and ``d times[i] = lambda weights[i]
     K'(out - times[i])``. A neuron that does not spike has no gradient.
 
+    A neuron whose current becomes NaN before it spikes has the time NaN, and so has its gradient: it is not silent.
+
     Args:
         times: spike times of the inputs, in any unit; infinity for no spike.
         weights: weights with the dtype of the times.
@@ -70,7 +72,8 @@ def first_spike_times(
         threshold: threshold of all neurons.
 
     Raises:
-        ValueError: if shapes or dtypes do not match, a constant is not positive and finite, or a time is NaN.
+        ValueError: if shapes or dtypes do not match, a constant is not positive and finite, or a time is NaN or
+            -infinity. Inside `jit`, such a time makes all times of its example NaN.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -102,8 +105,9 @@ def first_spike_times(
         if not 0 < value < math.inf:
             fail(f"{op}: `{name}` must be positive and finite, got {value}. Use the unit of the times.")
     known = concrete(times)
-    if known is not None and np.isnan(known).any():
-        fail(f"{op}: `times` must hold numbers, got NaN. Pass infinity for an input without a spike.")
+    if known is not None and not (known > -np.inf).all():
+        actual = "NaN" if np.isnan(known).any() else "-infinity"
+        fail(f"{op}: `times` must hold numbers, got {actual}. Pass infinity for an input without a spike.")
     return _compiled(times, weights, _Neuron(membrane_time, synapse_time, threshold))
 
 
@@ -138,7 +142,7 @@ def _find(times: Array, weights: Array, neuron: _Neuron) -> Array:
     """The first spikes of one example, ``[neurons]``."""
     order = jnp.argsort(times)
     starts = times[order]
-    ends = jnp.concatenate([starts[1:], jnp.full((1,), jnp.inf, starts.dtype)])
+    ends = jnp.concatenate([starts, jnp.full((1,), jnp.inf, starts.dtype)])[1:]
     nothing = jnp.zeros(weights.shape[1:], weights.dtype)
 
     def step(carry: tuple[Array, Array, _Crossing], event: Any) -> tuple[Any, None]:
@@ -158,7 +162,7 @@ def _find(times: Array, weights: Array, neuron: _Neuron) -> Array:
 
     none = _Crossing(nothing, nothing, nothing, nothing, jnp.zeros(nothing.shape, bool))
     rows = jnp.where(jnp.isfinite(starts)[:, None], weights[order], 0)
-    (_, _, crossing), _ = jax.lax.scan(step, (nothing, nothing, none), (starts, ends, rows))
+    (_, current, crossing), _ = jax.lax.scan(step, (nothing, nothing, none), (starts, ends, rows))
 
     def halve(_: object, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
         low, high = bounds
@@ -167,7 +171,9 @@ def _find(times: Array, weights: Array, neuron: _Neuron) -> Array:
         return jnp.where(above, low, middle), jnp.where(above, middle, high)
 
     _, passed = jax.lax.fori_loop(0, _HALVINGS, halve, (nothing, crossing.length))
-    return jnp.where(crossing.found, crossing.start + passed, jnp.inf)
+    known = jnp.all(times > -jnp.inf)  # neither NaN nor -infinity
+    silent = jnp.where(jnp.isnan(current), jnp.nan, jnp.inf)
+    return jnp.where(known, jnp.where(crossing.found, crossing.start + passed, silent), jnp.nan)
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
@@ -194,9 +200,13 @@ def _bwd(neuron: _Neuron, residuals: tuple[Array, Array, Array], g: Array) -> tu
         passed = jnp.where(acts, passed, 0)
         value, slope = jax.jvp(response, (passed,), (jnp.ones_like(passed),))
         slope = jnp.where(acts, slope, 0)
-        rise = jnp.sum(weights * slope, axis=0)
-        error = jnp.where(jnp.isfinite(spikes) & (rise > 0), g / jnp.where(rise > 0, rise, 1), 0)
-        return jnp.sum(weights * slope * error[None, :], axis=1), -value * error[None, :]
+        moved = (
+            jnp.where(acts, weights, 0) * slope
+        )  # an input that does not act may have any weight, even NaN
+        rise = jnp.sum(moved, axis=0)
+        silent = jnp.where(jnp.isnan(spikes), spikes, 0)
+        error = jnp.where(jnp.isfinite(spikes) & (rise > 0), g / jnp.where(rise > 0, rise, 1), silent)
+        return jnp.sum(moved * error[None, :], axis=1), -value * error[None, :]
 
     def add(total: Array, each: tuple[Array, Array, Array]) -> tuple[Array, Array]:
         g_times, g_weights = one(*each)

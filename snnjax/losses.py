@@ -4,10 +4,11 @@ Every loss except `cross_entropy_steps` and `temporal_efficient` accepts `output
 classes]``, or as `SparseSpikes` with leading axes ``[time, batch]``. Lists are read entry by entry: no array of the
 dense size is created, forward or backward, and the listed entries receive gradients. `lengths[batch]` excludes the
 steps after the end of each sequence; None counts all steps. Losses are scalars, means over the batch, in float32
-(float64 for float64 outputs). All work
-under `jit`, `grad` and `vmap`. A label outside ``[0, classes)`` is refused. Inside `jit` it cannot be checked: it makes
-the loss NaN, and with it the gradients, so that it never trains silently. Lengths beyond the steps are refused too;
-inside `jit` they count as all steps.
+(float64 for float64 outputs). A sequence of length 0 is one of the batch: it has the loss of outputs that are 0, or
+where each step has a loss of its own the loss 0, and no gradient. All work under `jit`, `grad` and `vmap`. A label
+outside ``[0, classes)`` is refused. Inside `jit` it cannot be checked: it makes the loss NaN, and with it the
+gradients, so that it never trains silently. Lengths beyond the steps are refused too; inside `jit` they count as all
+steps.
 """
 
 import math
@@ -163,11 +164,7 @@ def cross_entropy_steps(
     decode.check_dense(op, outputs, lengths)
     labels = decode.as_step_labels(op, labels, outputs.shape)
     valid = decode.has_label(outputs, labels, lengths)
-    logits = jnp.where(valid[..., None], upcast(outputs), 0)  # others, even NaN, affect no gradient
-    target = _targets(op, jnp.maximum(labels, 0), logits, label_smoothing)
-    errors = -jnp.sum(target * jax.nn.log_softmax(logits, axis=-1), axis=-1)
-    counts = jnp.maximum(jnp.sum(valid, axis=0), 1).astype(errors.dtype)
-    return jnp.mean(jnp.sum(jnp.where(valid, errors, 0), axis=0) / counts)
+    return _cross_entropy_of_steps(op, outputs, jnp.maximum(labels, 0), valid, label_smoothing)
 
 
 @explained
@@ -198,7 +195,8 @@ def temporal_efficient(
     op = "temporal_efficient"
     decode.check_dense(op, outputs, lengths)
     each = jnp.broadcast_to(decode.as_labels(op, labels, outputs.shape), outputs.shape[:2])
-    return cross_entropy_steps(outputs, each, lengths=lengths, label_smoothing=label_smoothing)
+    valid = decode.is_valid(outputs, lengths)
+    return _cross_entropy_of_steps(op, outputs, each, valid, label_smoothing)
 
 
 @explained
@@ -382,3 +380,14 @@ def _cross_entropy(op: str, logits: Array, labels: Array, label_smoothing: float
     """The mean over the batch of the cross-entropy of ``[batch, classes]`` logits."""
     target = _targets(op, labels, logits, label_smoothing)
     return -jnp.mean(jnp.sum(target * jax.nn.log_softmax(logits, axis=-1), axis=-1))
+
+
+def _cross_entropy_of_steps(
+    op: str, outputs: Array, labels: Array, valid: Array, label_smoothing: float
+) -> Array:
+    """The mean over the batch of each sequence's mean cross-entropy in its `valid` steps; labels ``[time, batch]``."""
+    logits = jnp.where(valid[..., None], upcast(outputs), 0)  # others, even NaN, affect no gradient
+    target = _targets(op, labels, logits, label_smoothing)
+    errors = -jnp.sum(target * jax.nn.log_softmax(logits, axis=-1), axis=-1)
+    counts = jnp.maximum(jnp.sum(valid, axis=0), 1).astype(errors.dtype)
+    return jnp.mean(jnp.sum(jnp.where(valid, errors, 0), axis=0) / counts)

@@ -298,9 +298,14 @@ def test_label_smoothing_mixes_the_label_with_all_classes() -> None:
 
 
 def test_label_out_of_range_is_nan_inside_jit_not_a_silent_zero() -> None:
-    value, slope = jax.jit(jax.value_and_grad(losses.cross_entropy_sum))(SPIKES, jnp.array([0, 3]))
-    assert np.isnan(value)
-    assert np.all(np.isnan(slope[:, 1]))
+    every = {**LOSSES, "temporal_efficient": losses.temporal_efficient}
+    found = jit(
+        lambda labels: {name: jax.value_and_grad(each)(SPIKES, labels) for name, each in every.items()}
+    )
+    for label in (-1, 3):
+        for name, (value, slope) in found(jnp.array([0, label])).items():
+            assert np.isnan(value), name
+            assert np.any(np.isnan(slope[:, 1])), name
 
 
 @pytest.mark.parametrize("label", [-1, 3])

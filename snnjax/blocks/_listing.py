@@ -8,7 +8,7 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
-from snnjax._check import check_integer, fail, short_repr
+from snnjax._check import check_integer, check_no_nan, fail, short_repr
 from snnjax._jax_compat import Tracer
 from snnjax._types import Unchecked
 from snnjax.neurons import Neuron
@@ -41,7 +41,15 @@ def checked_second(op: str, second: Unchecked) -> float | None:
             f"{op}: `second_threshold` must be a number or None, got {short_repr(second)}. "
             "Pass arrays to network.apply."
         )
+    check_second_number(op, second)
     return float(second)
+
+
+def check_second_number(op: str, second: Unchecked) -> None:
+    """Check that a second threshold is not NaN: nothing is above it, so that silent neurons would have no gradient."""
+    check_no_nan(
+        op, "second_threshold", second, "Leave it None for nine tenths of the way from rest to the threshold"
+    )
 
 
 def warn_unless_below(op: str, second: Unchecked, neuron: Neuron, threshold: Array | None = None) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 from snnjax._check import alternatives, fail, short_repr
 from snnjax._types import Unchecked
+from snnjax.blocks._listing import check_second_number
 from snnjax.blocks.block import Shape
 from snnjax.graph.containers import Node
 from snnjax.graph.fused import Arrays
@@ -65,6 +66,7 @@ def second_thresholds(
                 f"network.apply: `second_threshold` must be for layers with a capacity, got one for {name!r}. "
                 f"Choose {alternatives(list(lists)) if lists else 'a capacity for a layer first'}."
             )
+        check_second_number("network.apply", second)
         found[node] = second
         held = (arrays.params.get(node), arrays.stats.get(node), shapes[node])
         lists[node].check_second_threshold("network.apply", *held, second)

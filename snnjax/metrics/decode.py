@@ -96,14 +96,14 @@ def num_valid_steps(outputs: Outputs, lengths: Array | None) -> Array:
     return jnp.clip(as_int32(lengths), 0, time)
 
 
-def _is_valid(outputs: Outputs, lengths: Array | None) -> Array:
+def is_valid(outputs: Outputs, lengths: Array | None) -> Array:
     """True at valid steps, bool ``[time, batch]``."""
     return steps_within(outputs.shape[0], num_valid_steps(outputs, lengths))
 
 
 def has_label(outputs: Outputs, labels: Array, lengths: Array | None) -> Array:
     """True at valid steps whose label is not negative, bool ``[time, batch]``."""
-    return _is_valid(outputs, lengths) & (labels >= 0)
+    return is_valid(outputs, lengths) & (labels >= 0)
 
 
 def class_sums(
@@ -126,7 +126,7 @@ def class_sums(
         Array([[2., 1.]], dtype=float32)
     """
     check_outputs("class_sums", outputs, lengths)
-    valid = _is_valid(outputs, lengths)
+    valid = is_valid(outputs, lengths)
     values = upcast(values_of(outputs) if isinstance(outputs, SparseSpikes) else outputs)
     if weights is not None:
         weights = jnp.asarray(weights)
@@ -156,7 +156,7 @@ def class_maxima(
         Array([[-1.,  2.]], dtype=float32)
     """
     check_outputs("class_maxima", outputs, lengths)
-    valid = _is_valid(outputs, lengths)
+    valid = is_valid(outputs, lengths)
     if isinstance(outputs, SparseSpikes):
         return _list_maxima(outputs, valid, num_valid_steps(outputs, lengths))
     best = jnp.max(jnp.where(valid[:, :, None], upcast(outputs), -jnp.inf), axis=0)
@@ -182,7 +182,7 @@ def class_first_spikes(
         Array([[3., 1.]], dtype=float32)
     """
     check_outputs("class_first_spikes", outputs, lengths)
-    valid = _is_valid(outputs, lengths)
+    valid = is_valid(outputs, lengths)
     if isinstance(outputs, SparseSpikes):
         return _list_first_times(outputs, valid, num_valid_steps(outputs, lengths))
     outputs = jnp.where(valid[:, :, None], upcast(outputs), 0)

@@ -9,7 +9,7 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, ArrayLike, Float, Int, Integer, Num
 
 from snnjax._arguments import explained
-from snnjax._check import as_lengths, check_size, fail
+from snnjax._check import as_lengths, check_no_nan, check_size, fail
 from snnjax._neuron_table import GLIFConstants, SecondState
 from snnjax._quantised import Quantised
 from snnjax._sharding import gathered
@@ -183,6 +183,8 @@ def lif_network(
     batch = checks.check_network(inputs, layers, readout, chunk)
     num_steps = inputs.shape[0]
     second = checks.one_per_layer("lif_network", "second_threshold", second_threshold, len(layers))
+    for own in second:
+        check_no_nan("lif_network", "second_threshold", own, "Pass -inf to list all neurons that fit")
     options = capacity, surrogate, reset, detach_reset, record_spikes, record_dtype
     switches = _switches(layers, readout, implementation, *options)
     if state is None:

@@ -12,7 +12,7 @@ from jaxtyping import Array, ArrayLike, Float, PyTree
 
 from snnjax._arguments import explained
 from snnjax._batching import SHARED, any_group
-from snnjax._check import check_float_array, check_integer, check_number, fail
+from snnjax._check import check_float_array, check_integer, check_no_nan, check_number, fail
 from snnjax._dispatch import Kernel, Target, evaluate
 from snnjax._sharding import gathered, vary_alike
 from snnjax._sparse_spikes import SparseSpikes, beyond, gather, in_range, list_ids, scatter
@@ -92,6 +92,7 @@ def select_spikes(
     if v.ndim == 0:
         fail("select_spikes: `v` must have a neuron axis, got a scalar. Pass v[neurons].")
     capacity = check_integer("select_spikes", "capacity", capacity, 0)
+    check_no_nan("select_spikes", "second_threshold", second_threshold, "Pass -inf to list all that fit")
     v, threshold, second_threshold = gathered((v, threshold, second_threshold))
     selection = Selection(int(capacity), as_surrogate("select_spikes", surrogate))
     flat = v.reshape(math.prod(v.shape[:-1]), v.shape[-1])

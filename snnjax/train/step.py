@@ -53,6 +53,7 @@ def make_train_step(
     The objective is ``loss + activity_strength * penalty``, with the penalty of `activity_upper_bound` above
     `activity_bound` and of `activity_lower_bound` below `activity_floor`, both on each layer's mean activity. The
     second threshold is a traced argument, so a schedule does not recompile. The old state is donated: use the new one.
+    Samples of length 0 are part of the loss, which is a mean over the batch (`snnjax.losses`), and of no other total.
     The network runs with ``train=True``: norms use the statistics of the batch, and dropout drops by the `key`. The
     `decoder` is as for `evaluate`.
 
@@ -196,7 +197,7 @@ def evaluate(
     decoder: str | None = None,
     batch_size: int = 128,
 ) -> dict[str, Any]:
-    """Run a network over a data set once, and return the metrics of `summarise`.
+    """Run a network over a data set once, and return the metrics of `summarise`. Samples of length 0 do not count.
 
     Args:
         network: the network, with its `params`.

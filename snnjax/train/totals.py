@@ -19,7 +19,7 @@ class Totals(NamedTuple):
     """Sums over the samples of a batch, float32; a sample of length 0 is padding and does not count."""
 
     samples: Array  # []
-    loss: Array  # []
+    loss: Array  # [] of a training step: the loss of the batch, a mean that knows no padding, for each sample
     correct: Array  # []
     answers: Array  # [] number of labels: one per sample, or one for each labelled step
     steps: Array  # [] time steps

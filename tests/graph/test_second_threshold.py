@@ -1,6 +1,7 @@
 """Second thresholds: relative to the neurons' thresholds by default, and checked if they are given."""
 
 import functools
+import math
 import warnings
 
 import jax
@@ -8,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from snnjax import LIFLayer, layer, leaky_readout, lif_network, network, neurons
+from snnjax import LIFLayer, layer, leaky_readout, lif_network, network, neurons, select_spikes
 from snnjax._check import short_repr
 from snnjax._types import Params
 from snnjax.blocks import spiking
@@ -114,6 +115,33 @@ def test_one_of_a_layer_is_a_number(second) -> None:
         f"spiking: `second_threshold` must be a number or None, got {short_repr(second)}. "
         "Pass arrays to network.apply."
     )
+
+
+def test_nan_is_refused() -> None:
+    """Nothing is above it: neurons that do not spike would have no gradient."""
+    net = network(INPUTS, [layer(8, capacity=4)], leaky_readout(3))
+    params, inputs, per_neuron = initial(net), random_spikes(0.3), jnp.full(8, 0.9).at[3].set(jnp.nan)
+    usual = "Leave it None for nine tenths of the way from rest to the threshold."
+    for op, hint, call in (
+        ("spiking", usual, lambda: spiking(capacity=4, second_threshold=math.nan)),
+        ("network.apply", usual, lambda: net.apply(params, None, inputs, second_threshold=math.nan)),
+        ("network.apply", usual, lambda: net.apply(params, None, inputs, second_threshold=per_neuron)),
+        (
+            "select_spikes",
+            "Pass -inf to list all that fit.",
+            lambda: select_spikes(jnp.ones((2, 8)), 1.0, per_neuron, capacity=4),
+        ),
+        (
+            "lif_network",
+            "Pass -inf to list all neurons that fit.",
+            lambda: lif_network(
+                inputs, [LIFLayer(jnp.ones((INPUTS, 8)), 0.9)], capacity=4, second_threshold=math.nan
+            ),
+        ),
+    ):
+        with pytest.raises(ValueError) as error:
+            call()
+        assert str(error.value) == f"{op}: `second_threshold` must hold numbers, got NaN. {hint}"
 
 
 def test_a_threshold_at_rest_has_no_second_one_by_default() -> None:

@@ -151,5 +151,29 @@ def test_arguments_that_do_not_fit_are_refused() -> None:
         first_spike_times(times, weights, synapse_time=np.inf)
     with pytest.raises(ValueError, match=r"`times` must hold numbers, got NaN\. Pass infinity for an input"):
         first_spike_times(times.at[0, 1].set(jnp.nan), weights)
+    with pytest.raises(
+        ValueError, match=r"`times` must hold numbers, got -infinity\. Pass infinity for an input"
+    ):
+        first_spike_times(times.at[0, 1].set(-jnp.inf), weights)
     with pytest.raises(ValueError, match=r"`weights` must have shape \[inputs, neurons\] = \[2, any\]"):
         first_spike_times(times, weights.T)
+
+
+def test_what_is_no_number_is_no_silence() -> None:
+    """NaN in a weight gives its neuron the time NaN, unless its input is silent or comes after the spike."""
+    times, weights = jnp.array([[0.0, 1.0, 90.0, jnp.inf]]), jnp.full((4, 4), 6.0)
+    weights = weights.at[(0, 2, 3), (0, 2, 3)].set(jnp.nan)
+    loss = jax.jit(jax.value_and_grad(lambda times, weights: jnp.sum(first_spike_times(times, weights)), 1))
+    slope, expected = loss(times, weights)[1], loss(times, jnp.full((4, 4), 6.0))[1]
+    usual = first_spike_times(times, jnp.full((4, 1), 6.0))[0, 0]
+    np.testing.assert_array_equal(first_spike_times(times, weights)[0], [np.nan, usual, usual, usual])
+    assert np.isnan(slope[:, 0]).all()
+    np.testing.assert_array_equal(slope[:, 1:], expected[:, 1:])
+    for wrong in (jnp.nan, -jnp.inf):  # where it cannot be refused
+        value, slope = loss(times.at[0, 1].set(wrong), weights)
+        assert np.isnan(value)
+        assert np.isnan(slope).all()
+
+
+def test_neurons_without_inputs_are_silent() -> None:
+    assert np.all(first_spike_times(jnp.zeros((2, 0)), jnp.zeros((0, 3))) == np.inf)
