@@ -74,7 +74,8 @@ class Network:
     while the output stays finite: a diverged run shows NaN only in the state. ``metrics.diverged(state)`` detects it,
     also under `jax.jit`, and recorded membranes show where it began; JAX's ``jax_debug_nans`` only detects it in
     functions that return the state. ``jax_debug_infs`` is of use under `jax.jit` only: elsewhere it raises at
-    infinities that are meant, such as the second threshold of a layer without capacity, -inf.
+    infinities that are meant, such as the second threshold of a layer without capacity, -inf. A weight that is
+    NaN shows only where its input is not 0: an entry of 0 adds nothing to a connection (`snnjax.lif_network`).
     """
 
     kind = "network"

@@ -60,7 +60,8 @@ def delayed_spike_matmul(
 
     ``currents[t, b, j] = sum_i weights[i, j] * spikes[t - delays[i, j], b, i]``, all steps at once. A delay that is no
     integer splits a spike between two steps: with ``k = floor(delay)`` and ``f = delay - k``, the share ``1 - f``
-    arrives at ``t + k`` and ``f`` at ``t + k + 1``. What has not arrived after the last step is `pending`.
+    arrives at ``t + k`` and ``f`` at ``t + k + 1``. What has not arrived after the last step is `pending`. An entry
+    with value 0 adds nothing whatever its weights, including NaN and infinities.
 
     Gradients of weights are exact, and those of spikes as in `spike_matmul`; that of a delay is that of the split,
     ``weight * (g[t + k + 1] - g[t + k])`` for each spike, at an integer the right-hand derivative (at `max_delay` the

@@ -130,6 +130,9 @@ def lif_network(
     through time with the surrogate at the listed neurons, and at all neurons through ``w_jump``. Without capacity every
     neuron receives its gradient.
 
+    An entry of 0 adds nothing to a product whatever its weights, including NaN and infinities, except where the device
+    `ipu` computes plain products of matrices because these are faster. A NaN membrane does not spike.
+
     Args:
         inputs: spikes or currents ``[time, batch, inputs]`` of any numeric dtype, or `SparseSpikes` with the leading
             axes ``[time, batch]``; or, in front of a first layer without weights, the currents of its neurons
@@ -183,8 +186,6 @@ def lif_network(
     batch = checks.check_network(inputs, layers, readout, chunk)
     num_steps = inputs.shape[0]
     second = checks.one_per_layer("lif_network", "second_threshold", second_threshold, len(layers))
-    for own in second:
-        check_no_nan("lif_network", "second_threshold", own, "Pass -inf to list all neurons that fit")
     options = capacity, surrogate, reset, detach_reset, record_spikes, record_dtype
     switches = _switches(layers, readout, implementation, *options)
     if state is None:
@@ -211,6 +212,9 @@ def _records(layer: LIFLayer, second_threshold: Any) -> tuple[Weighted, LayerCon
     synapses = layer.recurrent_synapses
     ends, targets = (None, None) if synapses is None else ends_and_targets(synapses)
     of_layer: dict[str, Any] = layer._asdict() | {"recurrent_ends": ends, "recurrent_targets": targets}
+    check_no_nan(
+        "lif_network", "second_threshold", second_threshold, "Pass -inf to list all neurons that fit"
+    )
     of_layer["second_threshold"] = second_threshold
     of_layer["glif"] = GLIFConstants(**{name: of_layer[name] for name in GLIFConstants._fields})
     weighted = Weighted(**{name: of_layer[name] for name in Weighted._fields})
