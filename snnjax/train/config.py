@@ -101,7 +101,7 @@ def _is_number(value: Unchecked) -> bool:
 
 
 def learning_rate_schedule(config: TrainConfig, steps_per_epoch: int) -> Callable[[Any], Any]:
-    """The learning rate of each step: a linear warm-up, then half a cosine down to 0 at the last step.
+    """The learning rate of each step: a linear warm-up, then half a cosine that is 0 after the last one.
 
     Example:
         >>> from snnjax.train.config import TrainConfig, learning_rate_schedule
