@@ -15,6 +15,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #endif
+#if defined(__linux__)
+#include <sched.h>
+#endif
 #if defined(__APPLE__)
 #include <sys/sysctl.h>
 #endif
@@ -73,6 +76,24 @@ void wishHugePages([[maybe_unused]] void* data, [[maybe_unused]] std::size_t byt
 void trimHeap() noexcept {
 #if defined(__GLIBC__)
   malloc_trim(0);
+#endif
+}
+
+int currentCore() noexcept {
+#if defined(__linux__)
+  return sched_getcpu();
+#else
+  return -1;
+#endif
+}
+
+void leaveCore([[maybe_unused]] int core) noexcept {
+#if defined(__linux__)
+  cpu_set_t own;
+  if (core < 0 || core != currentCore() || sched_getaffinity(0, sizeof own, &own) != 0) return;
+  cpu_set_t others = own;
+  CPU_CLR(core, &others);
+  if (sched_setaffinity(0, sizeof others, &others) == 0) sched_setaffinity(0, sizeof own, &own);
 #endif
 }
 

@@ -1,4 +1,5 @@
-// What the operating system knows and gives: pages, aligned memory, the size of a cache. Nothing else in cpu/ calls it.
+// What the operating system knows and gives: pages, aligned memory, cores, the size of a cache. Nothing else in cpu/
+// calls it.
 #pragma once
 
 #include <cstddef>
@@ -20,6 +21,12 @@ void wishHugePages(void* data, std::size_t bytes) noexcept;
 
 // Gives the free pages of the heap back, where the heap can.
 void trimHeap() noexcept;
+
+// The core that runs the calling thread; -1 where the system does not say.
+int currentCore() noexcept;
+
+// Moves the calling thread to another of its cores if it runs on `core`. Where it may run stays as it is.
+void leaveCore(int core) noexcept;
 
 // Bytes of the second-level cache that one core has to itself; 0 if the system does not say.
 std::size_t secondLevelCache() noexcept;

@@ -8,8 +8,13 @@
 #include <thread>
 #include <vector>
 
+#if defined(__linux__)
+#include <sched.h>
+#endif
+
 #include "check.hpp"
 #include "cpu/simulation/steps.hpp"
+#include "cpu/system.hpp"
 
 namespace {
 
@@ -113,9 +118,28 @@ void stepsEndWithTheErrorOfABlock() {
   for (std::thread& thread : pool) thread.join();
 }
 
+// A thread goes on on another core if it has one, and may run where it might before.
+void aThreadLeavesACore() {
+#if defined(__linux__)
+  cpu_set_t before, after;
+  CHECK_EQUAL(sched_getaffinity(0, sizeof before, &before), 0);
+  bool left = CPU_COUNT(&before) == 1;
+  for (int attempt = 0; attempt < 100 && !left; ++attempt) {  // a busy machine may bring it back at once
+    const int core = snnjax::currentCore();
+    snnjax::leaveCore(core);
+    left = snnjax::currentCore() != core;
+  }
+  CHECK_EQUAL(left, true);
+  snnjax::leaveCore(snnjax::currentCore());
+  CHECK_EQUAL(sched_getaffinity(0, sizeof after, &after), 0);
+  CHECK_EQUAL(CPU_EQUAL(&before, &after) != 0, true);
+#endif
+}
+
 }  // namespace
 
 int main() {
+  aThreadLeavesACore();
   stepsFindWhatAllBlocksDidBefore();
   stepsEndWithTheErrorOfABlock();
   workIsDoneByAPoolThatTakesNoMoreTasks();
