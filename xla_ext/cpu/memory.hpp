@@ -42,6 +42,7 @@ inline void prefetch(const void* address) {
 inline constexpr std::size_t kLargeResult = std::size_t{1} << 20;
 inline void wishHugePagesForResult(void* data, std::size_t bytes) {
   if (bytes < kLargeResult) return;
+  keepHeap();
   const auto place = reinterpret_cast<std::uintptr_t>(data), first = place / kHugePage * kHugePage;
   const auto end = (place + bytes + kHugePage - 1) / kHugePage * kHugePage;
   wishHugePages(reinterpret_cast<void*>(first), end - first);

@@ -79,6 +79,20 @@ void trimHeap() noexcept {
 #endif
 }
 
+void keepHeap() noexcept {
+#if defined(__GLIBC__)
+  // The first two are what glibc comes to by itself with large arrays, but not after a setting of the third.
+  static const bool once [[maybe_unused]] = [] {
+    constexpr int kPiece = 64 << 20;
+    for (const char* name : {"GLIBC_TUNABLES", "MALLOC_TOP_PAD_", "MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_"}) {
+      if (std::getenv(name) != nullptr) return false;
+    }
+    return mallopt(M_MMAP_THRESHOLD, kPiece / 2) == 1 && mallopt(M_TRIM_THRESHOLD, kPiece) == 1 &&
+           mallopt(M_TOP_PAD, kPiece) == 1;
+  }();
+#endif
+}
+
 int currentCore() noexcept {
 #if defined(__linux__)
   return sched_getcpu();

@@ -17,6 +17,10 @@
 #include <utility>
 #include <vector>
 
+#if defined(__GLIBC__)
+#include <sys/resource.h>
+#endif
+
 #include "check.hpp"
 
 namespace {
@@ -166,6 +170,30 @@ void onlyLargeResultsAskForHugePages() {
   for (const std::size_t place : {std::size_t{0}, snnjax::kLargeResult - 1}) CHECK(isWished(large.get() + place));
 }
 
+// A thread that takes and gives back what is larger than a piece of its arena finds it again, page by page.
+void theHeapKeepsWhatThreadsGiveBack() {
+#if defined(__GLIBC__)
+  if (snnjax::kExactBlocks || std::getenv("GLIBC_TUNABLES") != nullptr) return;  // another heap, or others' settings
+  snnjax::keepHeap();
+  long faults = 0;
+  std::thread([&faults] {
+    for (int round = 0; round < 3; ++round) {
+      rusage before{}, after{};
+      getrusage(RUSAGE_THREAD, &before);
+      std::vector<std::unique_ptr<char[]>> blocks;
+      for (int i = 0; i < 4; ++i) {
+        blocks.emplace_back(new char[24 * kMebibyte]);
+        std::memset(blocks.back().get(), 1, 24 * kMebibyte);
+      }
+      blocks.clear();
+      getrusage(RUSAGE_THREAD, &after);
+      faults = after.ru_minflt - before.ru_minflt;
+    }
+  }).join();
+  CHECK(faults < 100);  // 96 MiB are 24,576 small pages
+#endif
+}
+
 // Runs after the destructors of what was made after it was registered.
 void memoryOutlivesStaticObjects() {
   for (int round = 0; round < 2; ++round) {
@@ -189,5 +217,6 @@ int main() {
   blocksOfManySizesLieApart();
   manyThreadsShareTheBlocks();
   absurdCountsAreOutOfMemory();
+  theHeapKeepsWhatThreadsGiveBack();
   return check::failures;
 }
