@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include "lif_layer_lists.hpp"
 #include "recurrent_delays.hpp"
@@ -345,14 +346,17 @@ double usesOfWeights(const LayerForward& pass) {
 
 // The lists of a feed-forward layer: a row is whole only when all its columns are done.
 void listRows(LayerForward& pass, const ReachedMembranes& reached, const Threads& threads) {
-  const Layer& layer = pass.layer;
-  const Index batch = pass.extent.batch;
-  const bool are_recorded = layer.hasLists() && !reached;
-  threads.run(pass.extent.steps, [&](Index step, Index) {
-    RowLister lister(pass, reached);
-    for (Index row = step * batch; row < (step + 1) * batch; ++row) {
-      if (reached && row + 1 < (step + 1) * batch) reached.fetch(row + 1);
-      lister.list(row, are_recorded ? pass.record.float32() + row * layer.neurons() : nullptr);
+  constexpr Index kRowsPerTask = 8;  // some rows overflow their lists, which takes much longer, often those of one step
+  const Index rows = pass.extent.rows(), neurons = pass.layer.neurons();
+  const bool are_recorded = pass.layer.hasLists() && !reached;
+  std::vector<std::optional<RowLister>> listers(static_cast<std::size_t>(threads.count()));
+  threads.run((rows + kRowsPerTask - 1) / kRowsPerTask, [&](Index task, Index worker) {
+    std::optional<RowLister>& lister = listers[static_cast<std::size_t>(worker)];
+    if (!lister) lister.emplace(pass, reached);
+    const Index end = std::min((task + 1) * kRowsPerTask, rows);
+    for (Index row = task * kRowsPerTask; row < end; ++row) {
+      if (reached && row + 1 < end) reached.fetch(row + 1);
+      lister->list(row, are_recorded ? pass.record.float32() + row * neurons : nullptr);
     }
   });
 }
