@@ -21,11 +21,16 @@ class SharedWork {
     std::fegetenv(&modes_);
   }
 
+  // What a helper does, which may begin before its caller goes on.
   void help() {
-    const Index worker = workers_.fetch_add(1);
     // Where two cores are almost always busy, Linux starts a helper on its caller's core, takes turns between them and
     // leaves the other core idle for up to 4 ms: 7 % of a training step of a deep network.
-    if (worker > 0 && next_.load() < tasks_) leaveCore(core_);
+    if (next_.load() < tasks_) leaveCore(core_);
+    work(workers_.fetch_add(1));
+  }
+
+  // The caller is worker 0.
+  void work(Index worker) {
     const FloatingPoint as_caller(&modes_);
     for (Index task = next_.fetch_add(1); task < tasks_; task = next_.fetch_add(1)) {
       try {
@@ -46,7 +51,7 @@ class SharedWork {
  private:
   const Index tasks_;
   const std::function<void(Index, Index)>* work_;  // alive while a task is left
-  std::atomic<Index> next_{0}, done_{0}, workers_{0};
+  std::atomic<Index> next_{0}, done_{0}, workers_{1};
   const int core_ = currentCore();  // of the caller
   std::fenv_t modes_;               // of the caller
   std::mutex mutex_;
@@ -70,7 +75,7 @@ void Threads::run(Index tasks, const std::function<void(Index, Index)>& work) co
   } catch (...) {
     // Scheduled tasks need `work`, so this call cannot return before it is done, by fewer threads if need be.
   }
-  shared->help();
+  shared->work(0);
   shared->wait();
 }
 
