@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <new>
+#include <string_view>
 
 // Behind all other headers: Windows' own defines words such as `near` as empty macros, and takes them from whatever
 // comes after it.
@@ -26,6 +27,26 @@
 #endif
 
 namespace snnjax {
+
+#if defined(__GLIBC__)
+namespace {
+
+// Whether the environment has settings of what the heap keeps, for glibc.
+bool hasHeapSettings() {
+  for (const char* name : {"MALLOC_TOP_PAD_", "MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "MALLOC_MMAP_MAX_"}) {
+    if (std::getenv(name) != nullptr) return true;
+  }
+  const char* const tunables = std::getenv("GLIBC_TUNABLES");
+  if (tunables == nullptr) return false;
+  const std::string_view all(tunables);
+  for (const char* name : {"malloc.top_pad", "malloc.trim_threshold", "malloc.mmap_"}) {
+    if (all.find(name) != all.npos) return true;
+  }
+  return false;
+}
+
+}  // namespace
+#endif
 
 void* allocateAligned(std::size_t alignment, std::size_t bytes) {
 #if defined(_WIN32)
@@ -84,10 +105,7 @@ void keepHeap() noexcept {
   // The first two are what glibc comes to by itself with large arrays, but not after a setting of the third.
   static const bool once [[maybe_unused]] = [] {
     constexpr int kPiece = 64 << 20;
-    for (const char* name : {"GLIBC_TUNABLES", "MALLOC_TOP_PAD_", "MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_"}) {
-      if (std::getenv(name) != nullptr) return false;
-    }
-    return mallopt(M_MMAP_THRESHOLD, kPiece / 2) == 1 && mallopt(M_TRIM_THRESHOLD, kPiece) == 1 &&
+    return !hasHeapSettings() && mallopt(M_MMAP_THRESHOLD, kPiece / 2) == 1 && mallopt(M_TRIM_THRESHOLD, kPiece) == 1 &&
            mallopt(M_TOP_PAD, kPiece) == 1;
   }();
 #endif
