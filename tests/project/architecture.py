@@ -126,7 +126,7 @@ HANDLER_HEADER = re.compile(
     r'"xla/ffi/api/ffi\.h"|"\.\./error\.hpp"|<sys/syscall\.h>|<(unistd|cpuid)\.h>'
     r'|"cpu/([a-z]+/)?[a-z_]+\.hpp"'  # `upward_includes` has the order of the folders
 )
-SYSTEM_HEADER = re.compile(r"<sys/(mman|sysctl)\.h>|<(malloc|unistd|windows)\.h>")
+SYSTEM_HEADER = re.compile(r"<sys/(mman|sysctl)\.h>|<(malloc|sched|unistd|windows)\.h>")
 # Those for files that are compiled once per instruction set.
 KERNEL_HEADER = re.compile(r'<(immintrin|arm_neon)\.h>|"kernels/[a-z_]+\.hpp"|"\.\./kernels\.hpp"')
 

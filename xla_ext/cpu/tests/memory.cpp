@@ -172,8 +172,8 @@ void onlyLargeResultsAskForHugePages() {
 
 // A thread that takes and gives back what is larger than a piece of its arena finds it again, page by page.
 void theHeapKeepsWhatThreadsGiveBack() {
-#if defined(__GLIBC__)
-  if (snnjax::kExactBlocks || std::getenv("GLIBC_TUNABLES") != nullptr) return;  // another heap, or others' settings
+#if defined(__GLIBC__) && !defined(__SANITIZE_THREAD__)  // which has a heap of its own, as the address sanitizer
+  if (snnjax::kExactBlocks || std::getenv("GLIBC_TUNABLES") != nullptr) return;  // perhaps with settings of the heap
   snnjax::keepHeap();
   long faults = 0;
   std::thread([&faults] {
