@@ -24,7 +24,7 @@ class SharedWork {
   // What a helper does, which may begin before its caller goes on.
   void help() {
     // Where two cores are almost always busy, Linux starts a helper on its caller's core, takes turns between them and
-    // leaves the other core idle for up to 4 ms: 7 % of a training step of a deep network.
+    // leaves the other core idle for up to 4 ms: 6 % of a training step of a deep network.
     if (next_.load() < tasks_) leaveCore(core_);
     work(workers_.fetch_add(1));
   }
