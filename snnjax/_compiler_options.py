@@ -9,8 +9,9 @@ import jax.numpy as jnp
 from snnjax._arguments import explained
 from snnjax._check import fail, short_repr
 
-# glibc maps a block above 32 MiB anew in every call, and the system clears its pages; smaller ones stay in the process.
-# XLA divides the temporaries of a program into blocks of at most this many bytes.
+# glibc maps a block above 32 MiB anew in every call, and the system clears its pages. Smaller ones stay in the process,
+# by chance at first, and always once a kernel has written a large result (`keepHeap` in xla_ext/cpu/system.hpp). XLA
+# divides the temporaries of a program into blocks of at most this many bytes.
 _LARGEST_BLOCK = {"xla_multiheap_size_constraint_per_heap": 24 * 2**20}
 
 
@@ -18,13 +19,14 @@ _LARGEST_BLOCK = {"xla_multiheap_size_constraint_per_heap": 24 * 2**20}
 def compiler_options(device: Any = None) -> dict[str, int]:
     """The options that make a program for a device faster, for `jax.jit`; ``{}`` where there are none.
 
-    On the CPU they keep the memory of temporary arrays from call to call. Without them a program takes it from the
-    system in each call, which has to clear it first. Results stay the same, and options that the installed JAX does not
-    know are left out. Give them to the outermost `jax.jit`: JAX refuses options of a function that is called by another
-    traced function. `train.fit` passes them by itself. For single arrays above 24 MiB XLA logs a warning when it
-    compiles, unless ``TF_CPP_MIN_LOG_LEVEL=2`` is in the environment. With arrays of 32 MiB and more, such as the
-    currents of 64 channels of 32 x 32 pixels in 4 steps of 32 samples, leave the options out: they gain no time there,
-    and temporary arrays take up to a third more memory.
+    On the CPU they divide the memory of temporary arrays into blocks that the process keeps from call to call, as soon
+    as a kernel has written a large result. Without them a program takes that memory from the system in each call, which
+    has to clear it first. Results stay the same, and options that the installed JAX does not know are left out. Give
+    them to the outermost `jax.jit`: JAX refuses options of a function that is called by another traced function.
+    `train.fit` passes them by itself. For single arrays above 24 MiB XLA logs a warning when it compiles, unless
+    ``TF_CPP_MIN_LOG_LEVEL=2`` is in the environment. With arrays of 32 MiB and more, such as the currents of 64
+    channels of 32 x 32 pixels in 4 steps of 32 samples, leave the options out: they gain no time there, and temporary
+    arrays take up to a third more memory.
 
     Args:
         device: where the program will run; None is JAX's default device.
