@@ -81,7 +81,8 @@ PHASES = {
     "lists of spikes, and the same by neuron": (
         *("listNonZero", "listNonZeroBytes", "listBits", "listEntries", "markOnes", "markIds", "expandBits"),
         *("mark", "listRows"),
-        *("countMarks", "compressMarked", "expandMarked", "addMarked", "RowLister::*", "ListedCotangents::*"),
+        *("countMarks", "compressMarked", "expandMarked", "expandList", "addList"),
+        *("RowLister::*", "ListedCotangents::*"),
         *("SpikeLists::*", "SpikeRows::*", "ListedRows::*", "*Source::*", "StepSpikes::*", "Selection::*"),
         *("TransposedSpikes::TransposedSpikes", "TransposedSpikes::fill", "ForwardPass::*"),
         *(

@@ -164,6 +164,13 @@ struct StepBackward {
   float* sum_given;    // likewise, of g_v times the given current
 };
 
+// Numbers side by side, one for each set bit of a row; there may be fewer.
+struct MarkedNumbers {
+  const std::uint64_t* marks;
+  const float* numbers;
+  Index count;
+};
+
 // All steps of some neurons of one sample, whose currents are given. They have neither a second state nor a refractory
 // period, and come in whole vectors.
 inline constexpr Index kMostStepsAtOnce = 16;
@@ -351,10 +358,11 @@ struct Kernels {
   Index (*countMarks)(const std::uint64_t* marks, Index words);
   // The numbers of a row whose bits are set, side by side; the buffer holds kListSlack elements more than there are.
   void (*compressMarked)(const std::uint64_t* marks, Index width, const float* from, float* out);
-  // And back: the next of `count` numbers for each set bit, 0 for the others and where there is no next one.
-  void (*expandMarked)(const std::uint64_t* marks, Index width, const float* from, Index count, float* out);
-  // The same, added to what is there.
-  void (*addMarked)(const std::uint64_t* marks, Index width, const float* from, Index count, float* out);
+  // And back: the next number for each set bit, 0 for the others and where there is no next one.
+  void (*expandMarked)(MarkedNumbers from, Index width, float* out);
+  // The same of a list, which has the spikes first and then what else is listed; and added to what is there.
+  void (*expandList)(MarkedNumbers spikes, MarkedNumbers listed, Index width, float* out);
+  void (*addList)(MarkedNumbers spikes, MarkedNumbers listed, Index width, float* out);
 
   // to[r] = from[r], or scale * from[r], where aligned rows are written past the caches.
   void (*streamRows)(Rows<const float> from, Index rows, Index columns, const float* scale, Rows<float> to);

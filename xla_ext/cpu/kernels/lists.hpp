@@ -263,26 +263,39 @@ inline void compressMarked(const std::uint64_t* marks, Index width, const float*
   }
 }
 
-template <bool kAdds>
-inline void spreadOver(const std::uint64_t* marks, Index width, const float* from, Index count, float* out) {
+// The next numbers, in the lanes whose bits are set; 0 in the others.
+inline Floats takeMarked(MarkedNumbers& from, std::uint32_t own) {
+  const Floats x = from.count >= kLanes ? load(from.numbers) : loadPart(from.numbers, from.count);
+  const Index used = std::min<Index>(__builtin_popcount(own), from.count);
+  from.numbers += used;
+  from.count -= used;
+  return spreadMarked(own, x);
+}
+
+inline void expandMarked(MarkedNumbers from, Index width, float* out) {
   for (Index first = 0; first < width; first += kLanes) {
-    const Index left = width - first;
-    const std::uint32_t own = marksAt(marks, first);
-    Floats x = spreadMarked(own, count >= kLanes ? load(from) : loadPart(from, count));
-    if constexpr (kAdds) x += left >= kLanes ? load(out + first) : loadPart(out + first, left);
-    left >= kLanes ? store(out + first, x) : storePart(out + first, x, left);
-    const Index used = __builtin_popcount(own);
-    from += used < count ? used : count;
-    count -= used < count ? used : count;
+    const Floats x = takeMarked(from, marksAt(from.marks, first));
+    width - first >= kLanes ? store(out + first, x) : storePart(out + first, x, width - first);
   }
 }
 
-inline void expandMarked(const std::uint64_t* marks, Index width, const float* from, Index count, float* out) {
-  spreadOver<false>(marks, width, from, count, out);
+template <bool kAdds>
+inline void expandBoth(MarkedNumbers spikes, MarkedNumbers listed, Index width, float* out) {
+  for (Index first = 0; first < width; first += kLanes) {
+    const std::uint32_t spiked = marksAt(spikes.marks, first), others = marksAt(listed.marks, first) & ~spiked;
+    const Index left = width - first;
+    Floats x = takeMarked(spikes, spiked) + takeMarked(listed, others);
+    if constexpr (kAdds) x += left >= kLanes ? load(out + first) : loadPart(out + first, left);
+    left >= kLanes ? store(out + first, x) : storePart(out + first, x, left);
+  }
 }
 
-inline void addMarked(const std::uint64_t* marks, Index width, const float* from, Index count, float* out) {
-  spreadOver<true>(marks, width, from, count, out);
+inline void expandList(MarkedNumbers spikes, MarkedNumbers listed, Index width, float* out) {
+  expandBoth<false>(spikes, listed, width, out);
+}
+
+inline void addList(MarkedNumbers spikes, MarkedNumbers listed, Index width, float* out) {
+  expandBoth<true>(spikes, listed, width, out);
 }
 
 inline Ints loadIds(const std::int32_t* from) {

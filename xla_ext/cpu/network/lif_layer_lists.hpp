@@ -45,7 +45,7 @@ class ReachedMembranes {
   void expand(Index row, const std::uint64_t* reached, float* out) const {
     for (Index tile = 0; tile < tiles_; ++tile) {
       const Index first = tile * tile_, neurons = std::min(tile_, neurons_ - first);
-      kernels().expandMarked(reached + first / 64, neurons, at(row, tile), neurons, out + first);
+      kernels().expandMarked({reached + first / 64, at(row, tile), neurons}, neurons, out + first);
     }
   }
 

@@ -149,7 +149,7 @@ class BlockRecord {
       const std::uint64_t* listed = pass_.listed.row(own) + first_word;
       const Index left = capacity - slot, place_of_first = own * capacity + slot;
       const float* v = from.is_bfloat16 ? widened(listed, place_of_first, left) : from.float32() + place_of_first;
-      kernels().expandMarked(listed, width_, v, left, out + r * width_);
+      kernels().expandMarked({listed, v, left}, width_, out + r * width_);
       if (next >= 0) fetchListed(firstRow(next) + r);
     }
     return {out, width_};

@@ -28,18 +28,19 @@ class ListedCotangents {
 
   // Memory of one thread.
   struct Scratch {
-    std::vector<float> g;  // widened
-    std::vector<std::uint64_t> others;
+    std::vector<float> spikes, others;  // widened
   };
 
   // to = those of the neurons of a row from `column`, the first one of a word, on.
   void expand(Index row, Index column, Index columns, Scratch& scratch, float* to) const {
-    addTo<false>(row, column, columns, scratch, to);
+    const List list = listOf(row, column, columns, scratch);
+    kernels().expandList(list.spikes, list.listed, columns, to);
   }
 
   // to += the same.
   void addTo(Index row, Index column, Index columns, Scratch& scratch, float* to) const {
-    addTo<true>(row, column, columns, scratch, to);
+    const List list = listOf(row, column, columns, scratch);
+    kernels().addList(list.spikes, list.listed, columns, to);
   }
 
  private:
@@ -60,30 +61,27 @@ class ListedCotangents {
     }
   }
 
-  // to (+)= the spikes' and += the others'.
-  template <bool kAdds>
-  void addTo(Index row, Index column, Index columns, Scratch& scratch, float* to) const {
-    const Index word = column / 64, words = wordsOf(columns);
-    const Slots *first = slots_.data() + row * (listed_.words() + 1) + word, *behind = first + words;
-    const std::uint64_t *spikes = spikes_.row(row) + word, *listed = listed_.row(row) + word;
-    scratch.others.resize(static_cast<std::size_t>(words));
-    for (Index i = 0; i < words; ++i) scratch.others[static_cast<std::size_t>(i)] = listed[i] & ~spikes[i];
-    spread<kAdds>(spikes, row, first->spike, behind->spike, columns, scratch, to);
-    spread<true>(scratch.others.data(), row, first->other, behind->other, columns, scratch, to);
+  // Part of a list.
+  struct List {
+    MarkedNumbers spikes, listed;
+  };
+
+  List listOf(Index row, Index column, Index columns, Scratch& scratch) const {
+    const Index word = column / 64;
+    const Slots *first = slots_.data() + row * (listed_.words() + 1) + word, *behind = first + wordsOf(columns);
+    const auto numbers = [&](std::int32_t slot, std::int32_t end, std::vector<float>& widened) {
+      return read(row * capacity_ + slot, end - slot, widened);
+    };
+    return {
+        {spikes_.row(row) + word, numbers(first->spike, behind->spike, scratch.spikes), behind->spike - first->spike},
+        {listed_.row(row) + word, numbers(first->other, behind->other, scratch.others), behind->other - first->other}};
   }
 
-  template <bool kAdds>
-  void spread(const std::uint64_t* marks, Index row, Index slot, Index behind, Index columns, Scratch& scratch,
-              float* to) const {
-    if (kAdds && slot == behind) return;
-    const Index place = row * capacity_ + slot, count = behind - slot;
-    if (g_.is_bfloat16) {
-      scratch.g.resize(static_cast<std::size_t>(count));
-      g_.read(place, count, scratch.g.data());
-    }
-    const float* from = g_.is_bfloat16 ? scratch.g.data() : g_.float32() + place;
-    kAdds ? kernels().addMarked(marks, columns, from, count, to)
-          : kernels().expandMarked(marks, columns, from, count, to);
+  const float* read(Index place, Index count, std::vector<float>& widened) const {
+    if (!g_.is_bfloat16) return g_.float32() + place;
+    widened.resize(static_cast<std::size_t>(count));
+    g_.read(place, count, widened.data());
+    return widened.data();
   }
 
   const Numbers g_;

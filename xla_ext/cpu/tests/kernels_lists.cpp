@@ -155,11 +155,41 @@ void markedNumbersAreCompressedAndExpanded(const Case& of, Random& random) {
       Floats want_row(row.size()), got_row(row.size() + 1, kUnwritten);
       for (std::size_t k = 0; k < count; ++k) want_row[ids[k]] = numbers[k];
       want_row.push_back(kUnwritten);
-      of.kernels.expandMarked(marks.data(), of.size, numbers.data(), static_cast<Index>(count), got_row.data());
+      of.kernels.expandMarked({marks.data(), numbers.data(), static_cast<Index>(count)}, of.size, got_row.data());
       expectSame(of, got_row, want_row);
-      of.kernels.addMarked(marks.data(), of.size, numbers.data(), static_cast<Index>(count), got_row.data());
-      std::transform(want_row.begin(), want_row.end() - 1, want_row.begin(), [](float x) { return x + x; });
-      expectSame(of, got_row, want_row);
+    }
+  }
+}
+
+// Whatever the shares of spikes and of what is listed; each may have fewer numbers than marks.
+void listsAreExpanded(const Case& of, Random& random) {
+  for (const auto& [spiking, listed] : {std::pair{0.0, 0.0}, {0.0, 0.3}, {0.3, 0.0}, {0.1, 0.1}, {0.5, 1.0}}) {
+    std::vector<std::uint32_t> spikes = random.ids(of.size, spiking), others;
+    Words spike_marks(sizeOf(wordsOf(of.size))), marks = spike_marks;
+    for (const std::uint32_t id : spikes) spike_marks[id / 64] |= std::uint64_t{1} << (id % 64);
+    for (const std::uint32_t id : random.ids(of.size, listed)) {  // spikes among them
+      marks[id / 64] |= std::uint64_t{1} << (id % 64);
+      if ((spike_marks[id / 64] >> (id % 64) & 1) == 0) others.push_back(id);
+    }
+    for (const std::size_t part : {1, 2}) {
+      Floats want(sizeOf(of.size));
+      const auto numbersOf = [&](const std::vector<std::uint32_t>& ids) {
+        const Floats numbers = random.eighths(static_cast<Index>(ids.size() / part));
+        for (std::size_t k = 0; k < numbers.size(); ++k) want[ids[k]] = numbers[k];
+        return numbers;
+      };
+      // Exactly as many numbers as are told, as above.
+      const Floats of_spikes = numbersOf(spikes), of_others = numbersOf(others);
+      const auto partOf = [](const Words& all, const Floats& numbers) {
+        return MarkedNumbers{all.data(), numbers.data(), static_cast<Index>(numbers.size())};
+      };
+      Floats got(sizeOf(of.size) + 1, kUnwritten);
+      want.push_back(kUnwritten);
+      of.kernels.expandList(partOf(spike_marks, of_spikes), partOf(marks, of_others), of.size, got.data());
+      expectSame(of, got, want);
+      of.kernels.addList(partOf(spike_marks, of_spikes), partOf(marks, of_others), of.size, got.data());
+      std::transform(want.begin(), want.end() - 1, want.begin(), [](float x) { return x + x; });
+      expectSame(of, got, want);
     }
   }
 }
@@ -241,6 +271,7 @@ int main() {
   forEachSet(bitsAreListedAndExpanded);
   forEachSet(onesAndIdsAreMarked);
   forEachSet(markedNumbersAreCompressedAndExpanded);
+  forEachSet(listsAreExpanded);
   forEachSet(entriesOfEveryTypeAreListed);
   forEachSet(neuronsAreMarked);
   forEachSet(noNeuronsAreMarked, {0});
