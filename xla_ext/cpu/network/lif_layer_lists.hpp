@@ -7,6 +7,7 @@
 #include <functional>
 #include <vector>
 
+#include "cpu/lists/blocks.hpp"
 #include "lif_layer.hpp"
 
 namespace snnjax {
@@ -33,12 +34,11 @@ class ReachedMembranes {
   // samples are put by one thread.
   void put(Index row, Index first, Index neurons, const std::uint64_t* reached, const float* v) {
     const Index tile = first / tile_;
-    Kept& kept = kept_[keptOf(row, tile)];
-    const auto needed = static_cast<std::size_t>(kept.count + neurons + kListSlack);
-    if (needed > kept.values.size()) kept.values.resize(std::max(needed, 2 * kept.values.size()));
-    starts_[tile * rows_ + row] = kept.count;
-    kernels().compressMarked(reached, neurons, v, kept.values.data() + kept.count);
-    kept.count += kernels().countMarks(reached, wordsOf(neurons));
+    Blocks<float>& kept = kept_[static_cast<std::size_t>(tile * blocks_ + row % batch_ / kForwardBlock)];
+    float* const to = kept.room(neurons + kListSlack);
+    starts_[tile * rows_ + row] = to;
+    kernels().compressMarked(reached, neurons, v, to);
+    kept.use(kernels().countMarks(reached, wordsOf(neurons)));
   }
 
   // Those of a row at the places of their neurons, 0 in between.
@@ -66,22 +66,11 @@ class ReachedMembranes {
   }
 
  private:
-  // What a tile keeps of a block of samples.
-  struct Kept {
-    std::vector<float> values;
-    Index count = 0;
-  };
-
-  std::size_t keptOf(Index row, Index tile) const {
-    return static_cast<std::size_t>(tile * blocks_ + row % batch_ / kForwardBlock);
-  }
-  const float* at(Index row, Index tile) const {
-    return kept_[keptOf(row, tile)].values.data() + starts_[tile * rows_ + row];
-  }
+  const float* at(Index row, Index tile) const { return starts_[tile * rows_ + row]; }
 
   Index batch_ = 0, rows_ = 0, neurons_ = 0, tile_ = 0, tiles_ = 0, blocks_ = 0;
-  Borrowed<Index> starts_;  // [tiles, rows], where a row begins in what is kept
-  std::vector<Kept> kept_;  // [tiles, blocks]
+  Borrowed<const float*> starts_;    // [tiles, rows], in what is kept
+  std::vector<Blocks<float>> kept_;  // [tiles, blocks]
 };
 
 // Records the membranes of the listed neurons of a row, if they are asked for.
