@@ -266,7 +266,7 @@ inline void compressMarked(const std::uint64_t* marks, Index width, const float*
 // The next numbers, in the lanes whose bits are set; 0 in the others.
 inline Floats takeMarked(MarkedNumbers& from, std::uint32_t own) {
   const Floats x = from.count >= kLanes ? load(from.numbers) : loadPart(from.numbers, from.count);
-  const Index used = std::min<Index>(__builtin_popcount(own), from.count);
+  const Index marked = __builtin_popcount(own), used = marked < from.count ? marked : from.count;
   from.numbers += used;
   from.count -= used;
   return spreadMarked(own, x);

@@ -7,37 +7,42 @@
 
 namespace snnjax::SNNJAX_ISA {
 
-// Calls visit(weight, output, count) for each run of weights of a channel in of a pixel that counts, and of outputs
-// behind the first.
-template <typename Visit>
-[[gnu::always_inline]] inline void eachRun(const PixelPatches& patches, std::uint32_t pixel, std::uint32_t channel,
-                                           Visit visit) {
-  const PixelPatch& patch = patches.of_pixel[pixel];
-  Index weight = static_cast<Index>(patch.weights) + static_cast<Index>(channel) * patch.channel;
-  Index out = static_cast<Index>(patch.out) - patches.first;
-  const auto part = [&](Index from, Index to, Index count) {
-    const Index begin = to < 0 ? -to : 0, end = count < patches.columns - to ? count : patches.columns - to;
-    if (begin < end) visit(from + begin, to + begin, end - begin);
-  };
-  if (patches.pixel == patches.outputs_of_group) {  // one group whose pixels lie side by side
-    const Index count = static_cast<Index>(patch.pixels) * patches.pixel;
-    for (std::uint32_t r = 0; r < patch.rows; ++r, weight += patch.row, out += patches.row) part(weight, out, count);
-    return;
+// The runs of weights of a channel in of a pixel that count, and of outputs behind the first.
+class PatchRuns {
+ public:
+  [[gnu::always_inline]] PatchRuns(const PixelPatches& patches, std::uint32_t pixel, std::uint32_t channel)
+      : patches_(patches), patch_(patches.of_pixel[pixel]) {
+    // The pixels of one group lie side by side.
+    const bool is_whole = patches.pixel == patches.outputs_of_group;
+    rows_ = patch_.pixels == 0 ? 0 : patch_.rows;
+    pixels_ = is_whole ? 1 : patch_.pixels;
+    run_ = is_whole ? static_cast<Index>(patch_.pixels) * patches.pixel : patches.outputs_of_group;
+    from_ = static_cast<Index>(patch_.weights) + static_cast<Index>(channel) * patch_.channel;
+    to_ = static_cast<Index>(patch_.out) - patches.first;
+    if (!is_whole) to_ += static_cast<Index>(channel / patches.channels_of_group) * patches.outputs_of_group;
   }
-  out += static_cast<Index>(channel / patches.channels_of_group) * patches.outputs_of_group;
-  for (std::uint32_t r = 0; r < patch.rows; ++r, weight += patch.row, out += patches.row) {
-    for (Index i = 0; i < static_cast<Index>(patch.pixels); ++i) {
-      part(weight + i * patches.outputs_of_group, out + i * patches.pixel, patches.outputs_of_group);
-    }
-  }
-}
 
-// The same for an id.
-template <typename Visit>
-[[gnu::always_inline]] inline void eachRun(const PixelPatches& patches, std::uint32_t id, Visit visit) {
-  const std::uint32_t pixel = id / patches.channels;
-  eachRun(patches, pixel, id - pixel * patches.channels, visit);
-}
+  [[gnu::always_inline]] bool next() {
+    while (row_ < rows_) {
+      const Index start = to_ + row_ * patches_.row + pixel_ * patches_.pixel;
+      const Index begin = start < 0 ? -start : 0;
+      const Index end = run_ < patches_.columns - start ? run_ : patches_.columns - start;
+      weight = from_ + row_ * patch_.row + pixel_ * run_ + begin;
+      output = start + begin;
+      count = end - begin;
+      if (++pixel_ >= pixels_) pixel_ = 0, ++row_;
+      if (count > 0) return true;
+    }
+    return false;
+  }
+
+  Index weight = 0, output = 0, count = 0;
+
+ private:
+  const PixelPatches& patches_;
+  const PixelPatch& patch_;
+  Index from_, to_, run_, rows_, pixels_, row_ = 0, pixel_ = 0;
+};
 
 // to += value * from. A partial vector is divided into smaller ones: on Zen, partial AVX2 stores take longer than all
 // of this.
@@ -63,20 +68,23 @@ template <typename Visit>
 // Inputs of one pixel, whose patches lie over the same outputs.
 constexpr int kMostOfPixel = 4;
 struct PixelInputs {
-  std::uint32_t pixel;
+  std::uint32_t pixel, channel;  // the first one's
   int count;
-  const float* weights[kMostOfPixel];  // of their channels, from that of channel 0
+  const float* weights[kMostOfPixel];  // of their channels, from that of the first
 };
 
-// Those that come first in a list, if there is one group of channels.
+// Those that come first in a list: one where channels are divided into groups, which have outputs of their own.
 [[gnu::always_inline]] inline PixelInputs ofOnePixel(const std::uint32_t* ids, Index count, const PixelPatches& patches,
                                                      const float* weights) {
-  PixelInputs own{ids[0] / patches.channels, 0, {}};
-  const std::uint32_t first = own.pixel * patches.channels;
-  do {
-    own.weights[own.count] = weights + Index{ids[own.count] - first} * patches.of_pixel[own.pixel].channel;
+  const std::uint32_t pixel = ids[0] / patches.channels, first = pixel * patches.channels;
+  PixelInputs own{pixel, ids[0] - first, 1, {weights}};
+  const Index channel = patches.of_pixel[pixel].channel;
+  const Index left = patches.channels == patches.channels_of_group ? count : 1;
+  while (own.count < kMostOfPixel && own.count < left && ids[own.count] - first < patches.channels) {
+    // Ids need not ascend.
+    own.weights[own.count] = weights + (Index{ids[own.count]} - Index{ids[0]}) * channel;
     ++own.count;
-  } while (own.count < kMostOfPixel && own.count < count && ids[own.count] - first < patches.channels);
+  }
   return own;
 }
 
@@ -91,38 +99,31 @@ template <typename Work>
   }
 }
 
-// to += the sum of values * weights, one after the other: as many sums as if they came one by one.
+// out += the sums of values * weights of kCount inputs of a pixel, one after the other: the same numbers as if they
+// came one by one.
 template <int kCount>
-[[gnu::always_inline]] inline void addRuns(float* to, const PixelInputs& spikes, const float* values, Index from,
-                                           Index count) {
-  Index i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    Floats sum = load(to + i);
+inline void addPixel(const PixelPatches& patches, const PixelInputs& own, const float* values, float* out) {
+  for (PatchRuns runs(patches, own.pixel, own.channel); runs.next();) {
+    float* const to = out + runs.output;
+    Index i = 0;
+    for (; i + kLanes <= runs.count; i += kLanes) {
+      Floats sum = load(to + i);
+      SNNJAX_UNROLL
+      for (int k = 0; k < kCount; ++k) sum += values[k] * load(own.weights[k] + runs.weight + i);
+      store(to + i, sum);
+    }
+    if (i == runs.count) continue;
     SNNJAX_UNROLL
-    for (int k = 0; k < kCount; ++k) sum += values[k] * load(spikes.weights[k] + from + i);
-    store(to + i, sum);
+    for (int k = 0; k < kCount; ++k) addRun(to + i, own.weights[k] + runs.weight + i, values[k], runs.count - i);
   }
-  if (i == count) return;
-  for (int k = 0; k < kCount; ++k) addRun(to + i, spikes.weights[k] + from + i, values[k], count - i);
 }
 
 inline void addPatches(const SpikeRow& spikes, const PixelPatches& patches, const float* weights, float* out) {
-  if (patches.channels != patches.channels_of_group) {
-    for (std::uint32_t k = 0; k < spikes.count; ++k) {
-      const float value = spikes.values == nullptr ? 1.0F : spikes.values[k];
-      eachRun(patches, spikes.ids[k],
-              [&](Index from, Index to, Index count) { addRun(out + to, weights + from, value, count); });
-    }
-    return;
-  }
   constexpr float kOnes[kMostOfPixel] = {1.0F, 1.0F, 1.0F, 1.0F};
   for (std::uint32_t k = 0; k < spikes.count;) {
-    const PixelInputs own = ofOnePixel(spikes.ids + k, spikes.count - k, patches, weights);
     const float* values = spikes.values == nullptr ? kOnes : spikes.values + k;
-    withNumber(own, [&]<int kCount>() {
-      eachRun(patches, own.pixel, 0,
-              [&](Index from, Index to, Index count) { addRuns<kCount>(out + to, own, values, from, count); });
-    });
+    const PixelInputs own = ofOnePixel(spikes.ids + k, spikes.count - k, patches, weights);
+    withNumber(own, [&]<int kCount>() { addPixel<kCount>(patches, own, values, out); });
     k += static_cast<std::uint32_t>(own.count);
   }
 }
@@ -130,57 +131,55 @@ inline void addPatches(const SpikeRow& spikes, const PixelPatches& patches, cons
 inline void addPatchGradients(const SpikeRow& spikes, const PixelPatches& patches, float* weights, const float* g) {
   for (std::uint32_t k = 0; k < spikes.count; ++k) {
     const float value = spikes.values == nullptr ? 1.0F : spikes.values[k];
-    eachRun(patches, spikes.ids[k],
-            [&](Index to, Index from, Index count) { addRun(weights + to, g + from, value, count); });
+    const std::uint32_t pixel = spikes.ids[k] / patches.channels;
+    for (PatchRuns runs(patches, pixel, spikes.ids[k] - pixel * patches.channels); runs.next();) {
+      addRun(weights + runs.weight, g + runs.output, value, runs.count);
+    }
   }
 }
 
-// Adds to kSums sums each the products of weights of kCount inputs with a run of outputs, which is read once.
-template <int kCount, int kSums>
-[[gnu::always_inline]] inline void dotRuns(const float* const* weights, Index from, const float* g, Index run,
-                                           Floats (*sums)[kSums]) {
-  const auto add = [&](int j, Index i, Floats x) {
-    SNNJAX_UNROLL
-    for (int k = 0; k < kCount; ++k) sums[k][j] += x * load(weights[k] + from + i);
-  };
-  Index i = 0;
-  for (; i + kSums * kLanes <= run; i += kSums * kLanes) {
-    SNNJAX_UNROLL
-    for (int j = 0; j < kSums; ++j) add(j, i + j * kLanes, load(g + i + j * kLanes));
-  }
-  for (; i + kLanes <= run; i += kLanes) add(0, i, load(g + i));
-  if (i == run) return;
-  const Floats rest = loadPart(g + i, run - i);
-  for (int k = 0; k < kCount; ++k) sums[k][kSums - 1] += rest * loadPart(weights[k] + from + i, run - i);
-}
-
+// The dot products of kCount inputs of a pixel with the outputs around it, which are read once.
 template <int kCount>
-[[gnu::always_inline]] inline void dotPixel(const PixelPatches& patches, const PixelInputs& own, std::uint32_t channel,
-                                            const float* g, float* out) {
-  constexpr int kSums = kCount == 1 ? 4 : 2;  // at least as many additions are in flight
-  Floats sums[kCount][kSums] = {};
-  eachRun(patches, own.pixel, channel,
-          [&](Index from, Index to, Index run) { dotRuns<kCount, kSums>(own.weights, from, g + to, run, sums); });
+inline void dotPixel(const PixelPatches& patches, const PixelInputs& own, const float* g, float* out) {
+  constexpr int kSums = 2;  // at least as many additions are in flight
+  Floats sums[kCount][kSums];
   SNNJAX_UNROLL
   for (int k = 0; k < kCount; ++k) {
     SNNJAX_UNROLL
-    for (int j = 1; j < kSums; ++j) sums[k][0] += sums[k][j];
-    out[k] = sumOf(sums[k][0]);
+    for (int j = 0; j < kSums; ++j) sums[k][j] = Floats{};
   }
+  for (PatchRuns runs(patches, own.pixel, own.channel); runs.next();) {
+    const float* const from = g + runs.output;
+    Index i = 0;
+    for (; i + kSums * kLanes <= runs.count; i += kSums * kLanes) {
+      SNNJAX_UNROLL
+      for (int j = 0; j < kSums; ++j) {
+        const Floats x = load(from + i + j * kLanes);
+        SNNJAX_UNROLL
+        for (int k = 0; k < kCount; ++k) sums[k][j] += x * load(own.weights[k] + runs.weight + i + j * kLanes);
+      }
+    }
+    for (; i + kLanes <= runs.count; i += kLanes) {
+      const Floats x = load(from + i);
+      SNNJAX_UNROLL
+      for (int k = 0; k < kCount; ++k) sums[k][0] += x * load(own.weights[k] + runs.weight + i);
+    }
+    if (i == runs.count) continue;
+    const Floats rest = loadPart(from + i, runs.count - i);
+    SNNJAX_UNROLL
+    for (int k = 0; k < kCount; ++k) {
+      sums[k][kSums - 1] += rest * loadPart(own.weights[k] + runs.weight + i, runs.count - i);
+    }
+  }
+  SNNJAX_UNROLL
+  for (int k = 0; k < kCount; ++k) out[k] = sumOf(sums[k][0] + sums[k][1]);
 }
 
 inline void dotPatches(const std::uint32_t* ids, Index count, const PixelPatches& patches, const float* weights,
                        const float* g, float* out) {
-  const bool is_one_group = patches.channels == patches.channels_of_group;
   for (Index k = 0; k < count;) {
-    if (!is_one_group) {
-      const std::uint32_t pixel = ids[k] / patches.channels;
-      dotPixel<1>(patches, {pixel, 1, {weights}}, ids[k] - pixel * patches.channels, g, out + k);
-      ++k;
-      continue;
-    }
     const PixelInputs own = ofOnePixel(ids + k, count - k, patches, weights);
-    withNumber(own, [&]<int kCount>() { dotPixel<kCount>(patches, own, 0, g, out + k); });
+    withNumber(own, [&]<int kCount>() { dotPixel<kCount>(patches, own, g, out + k); });
     k += own.count;
   }
 }
