@@ -41,7 +41,7 @@ def loss(params):
 
 step = jax.jit(jax.grad(loss), compiler_options=snnjax.compiler_options())
 pages = []
-for _ in range(20):
+for _ in range(40):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     jax.block_until_ready(step(params))
     pages.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
