@@ -45,6 +45,10 @@ test:  ## every check: linter, types, tests, doctests, notebooks, fuzz
 	@$(if $(wildcard .venv/cross-compile),$(MAKE) --no-print-directory kernels-macos)
 	$(BIN)/python -m pytest $(PYTEST)
 
+.PHONY: test-all
+test-all: kernels  ## all cases of the tests, of which `make test` takes a sample (tests/project/sampling.py)
+	SNNJAX_TESTS=all $(BIN)/python -m pytest $(PYTEST)
+
 .PHONY: lint
 lint: .venv/ready  ## linter and formatters, without changing a file
 	$(BIN)/ruff check .
