@@ -39,11 +39,15 @@ demo-ipu: kernels  ## train it for an epoch on a modelled IPU, and estimate the 
 	$(BIN)/snnjax $(DEMO_IPU)
 
 .PHONY: test
-test: .venv/ready  ## every check: linter, types, tests, doctests, notebooks, fuzz
+test:  ## every check: linter, types, tests, doctests, notebooks, fuzz
 	@$(MAKE) --no-print-directory --jobs 2 lint types $(if $(LIBRARY),fuzz-short build/release)  # keeps two cores busy
 	@$(if $(LIBRARY),$(MAKE) --no-print-directory ipu-model)
 	@$(if $(wildcard .venv/cross-compile),$(MAKE) --no-print-directory kernels-macos)
 	$(BIN)/python -m pytest $(PYTEST)
+
+.PHONY: test-all
+test-all: kernels  ## all cases of the tests, of which `make test` takes a sample (tests/project/sampling.py)
+	SNNJAX_TESTS=all $(BIN)/python -m pytest $(PYTEST)
 
 .PHONY: lint
 lint: .venv/ready  ## linter and formatters, without changing a file
@@ -68,16 +72,16 @@ format: .venv/ready  ## format the code, and fix what the linter can fix
 	@$(BIN)/clang-format -i $(CPP)
 
 .PHONY: kernels kernels-asan kernels-tsan
-kernels: build/release  ## compile the CPU kernels and the IPU Model (the first time 4 minutes on 2 cores)
-kernels-asan: build/asan  # with the address and the undefined-behaviour sanitizer, in build/asan/
-kernels-tsan: build/tsan  # with the thread sanitizer, in build/tsan/
+kernels: build/release .venv/ready  ## compile the CPU kernels and the IPU Model (the first time 4 minutes on 2 cores)
+kernels-asan: build/asan .venv/ready  # with the address and the undefined-behaviour sanitizer, in build/asan/
+kernels-tsan: build/tsan .venv/ready  # with the thread sanitizer, in build/tsan/
 
 # `make --dry-run` runs what is marked by +, which hands its jobs on; there it does nothing.
 DRY := $(if $(findstring n,$(firstword -$(MAKEFLAGS))),: )
 
 PRESETS := release asan tsan ipu-model-asan ipu-model-tsan aarch64 macos windows
 .PHONY: $(PRESETS:%=build/%)
-$(PRESETS:%=build/%): .venv/ready
+$(PRESETS:%=build/%): .venv/compile
 	$(BIN)/cmake -S xla_ext --preset $(@F) -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja \
 		-DPython_EXECUTABLE=$(abspath $(BIN))/python
 	@echo "Compiling what changed; all of build/release takes about 4 minutes on 2 cores, the CPU kernels one."
@@ -93,7 +97,7 @@ ipu-model-asan: build/ipu-model-asan  # the same under the sanitizers, for a qua
 ipu-model-tsan: build/ipu-model-tsan
 	$(BIN)/ctest --test-dir $< $(CTEST)
 
-calibrate: build/release  ## compare predictions of the IPU Model with measurements of hardware
+calibrate: build/release .venv/ready  ## compare predictions of the IPU Model with measurements of hardware
 	$(BIN)/cmake --build $< --target calibrate
 	SNNJAX_PYTHON=$(abspath $(BIN))/python $</calibrate
 	@echo "### The hardware log, our program, a training step as a user writes it (five minutes)"
@@ -118,7 +122,7 @@ build/macos build/windows: .venv/cross-compile
 
 # Python and jaxlib for aarch64 are downloaded, 900 MB, and run in QEMU: some seconds a test, hours for all of these.
 .PHONY: test-aarch64
-test-aarch64: build/aarch64  ## test the ops with those kernels and an emulated jaxlib (AARCH64_TESTS=tests/ops/test_dtypes.py)
+test-aarch64: build/aarch64 .venv/ready  ## test the ops with those kernels and an emulated jaxlib (AARCH64_TESTS=tests/ops/test_dtypes.py)
 	$(BIN)/python -m tests.project.emulation build/emulated $</_cpu_kernels.so -- -q $(AARCH64_TESTS)
 AARCH64_TESTS ?= -n 2 tests/ops
 
@@ -266,29 +270,38 @@ clean:  ## remove the environment, the compiled kernels, caches and out/
 	rm -rf .venv out build dist snnjax/_cpu_kernels.so .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# Written last, so that an interrupted install is done again; and again whenever pyproject.toml changes. Without the CPU
-# kernels, which are compiled in build/release, where all that is built of them shares their objects.
-.venv/ready: pyproject.toml
+# The packages of some extras, and of all users (`dependencies`), one a line.
+PACKAGES = $(BIN)/python -c 'import sys, tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+	named = project["optional-dependencies"] | {"dependencies": project["dependencies"]}; \
+	print(*(package for name in sys.argv[1:] for package in named[name]), sep="\n")'
+
+# Both are written last, so that an interrupted install is done again; and again whenever pyproject.toml changes. First
+# what C++ is compiled with, which takes a quarter of the time: `make test` compiles while pip installs all the rest.
+.venv/compile: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "snnjax needs Python 3.11 or newer, $(PYTHON) is older. Try: make PYTHON=python3.12"; exit 1; }
 	@echo "Setting up .venv: installing packages takes some minutes and shows no progress."
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --upgrade --no-compile --config-settings=wheel.cmake=false --editable '.[test]'
+	$(PACKAGES) dependencies compile ipu > $@.txt
+	$(BIN)/python -m pip install --quiet --upgrade --no-compile --requirement $@.txt
 	@touch $@
 
-# Writes the packages of an extra to a file.
-EXTRA = $(BIN)/python -c 'import tomllib; extras = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]; \
-	print(*extras["$(@F)"], sep="\n")' > $@.txt
+# Without the CPU kernels, which are compiled in build/release, where all that is built of them shares their objects. The
+# build needs nothing that is not there already, and no environment of its own.
+.venv/ready: .venv/compile
+	$(BIN)/python -m pip install --quiet --upgrade --no-compile --no-build-isolation \
+		--config-settings=wheel.cmake=false --editable '.[test]'
+	@touch $@
 
 # What only `make docs` needs, what only `make wheel`, and what compiles for other systems.
 .venv/docs .venv/release .venv/cross-compile: .venv/ready
-	$(EXTRA)
+	$(PACKAGES) $(@F) > $@.txt
 	$(BIN)/python -m pip install --quiet --requirement $@.txt
 	@touch $@
 
 build/gpu-compile: .venv/ready
 	mkdir -p build
-	$(EXTRA)
+	$(PACKAGES) $(@F) > $@.txt
 	@echo "Downloading XLA for GPUs, about 570 MB."
 	$(BIN)/python -c 'import jax; print(*(f"jax-cuda13-{part}=={jax.__version__}" for part in ("plugin", "pjrt")), sep="\n")' > $@.jax.txt
 	$(BIN)/python -m pip install --quiet --no-deps --target $@ --requirement $@.txt --constraint $@.jax.txt

@@ -25,15 +25,19 @@ from snnjax.ops._lif_network.records import LayerConstants
 from tests.cases import CASES, Case, as_numpy
 from tests.numbers import array, assert_close
 from tests.ops.common import draws, float_leaves, is_float, jit, of_floats, with_gradient
+from tests.project.sampling import sampled
 from tests.soak import integers
 
 # The kernels compute in float32.
-EACH_DTYPE = [
-    pytest.param(case, dtype, id=f"{case.id}-{jnp.dtype(dtype).name}")
-    for case in CASES
-    for dtype in (jnp.bfloat16, jnp.float64)
-    if case.implementation != "cpu" or dtype == jnp.bfloat16
-]
+EACH_DTYPE = sampled(
+    [
+        (case, dtype)
+        for case in CASES
+        for dtype in (jnp.bfloat16, jnp.float64)
+        if case.implementation != "cpu" or dtype == jnp.bfloat16
+    ],
+    lambda row: {"op": row[0].name, "implementation": row[0].implementation, "dtype": row[1]},
+)
 
 
 # Float results in the accumulation dtype: membranes, and the activity, which is a mean over time.
@@ -62,7 +66,9 @@ def cast_arguments(case: Case, arguments: tuple[Any, ...], dtype: DTypeLike, wid
     return tuple(narrow)
 
 
-@pytest.mark.parametrize("case, dtype", EACH_DTYPE)
+@pytest.mark.parametrize(
+    "case, dtype", EACH_DTYPE, ids=lambda each: each.id if isinstance(each, Case) else jnp.dtype(each).name
+)
 def test_op_keeps_its_dtype(case: Case, dtype: DTypeLike) -> None:
     """Values bit for bit: sums are exact in float32, and only results are rounded."""
     with jax.enable_x64(dtype == jnp.float64):

@@ -1,6 +1,7 @@
 """Under `shard_map`, with the batch sharded and all else replicated, nothing changes: neither values nor gradients."""
 
 import functools
+import itertools
 
 import chex
 import jax
@@ -8,8 +9,9 @@ import jax.numpy as jnp
 import pytest
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
-from tests.cases import BATCH, Case
+from tests.cases import BATCH, CASES, Case
 from tests.ops.common import draws, each_case, float_leaves, jit, of_floats
+from tests.project.sampling import sampled
 
 # Partial sums of the shards are added in another order: a few ulp of float32 on entries of order 1 to 10.
 TOLERANCE = {"rtol": 2e-6, "atol": 2e-6}
@@ -81,8 +83,14 @@ def test_gradient_inside_shard_map_is_summed_over_the_shards(case: Case, mesh: M
     chex.assert_trees_all_close(jit(inside)(*arguments), on_one_device(case)[1], **TOLERANCE, strict=True)
 
 
-@pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit])
-@each_case
+@pytest.mark.parametrize(
+    "case, kind",
+    sampled(
+        list(itertools.product(CASES, (AxisType.Auto, AxisType.Explicit))),
+        lambda row: {"op": row[0].name, "implementation": row[0].implementation, "kind": row[1]},
+    ),
+    ids=lambda argument: argument.id if isinstance(argument, Case) else argument.name,
+)
 def test_plain_jit_over_a_sharded_batch_equals_one_device(case: Case, kind: AxisType) -> None:
     """As JAX users write it: `jax.device_put` with a `NamedSharding`, and no more."""
     mesh = jax.make_mesh((BATCH,), ("data",), axis_types=(kind,))

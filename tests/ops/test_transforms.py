@@ -23,16 +23,20 @@ from tests.ops.common import (
     weighted_sum,
     with_gradient,
 )
+from tests.project.sampling import sampled
 
 # Sums of gradients run in another order: a few ulp of float32 on entries of order 1 to 10.
 TOLERANCE = {"rtol": 2e-6, "atol": 2e-6}
-# vmap over one argument alone, and over all together.
-MAPPED = [
-    pytest.param(case, mapped, id=f"{case.id}-{'all' if mapped is None else mapped}")
-    for case in CASES
-    for mapped in (None, *range(len(case.batch_axes)))
-    if len(case.batch_axes) > 1 or mapped is None
-]
+# vmap over one argument alone, and over all together: each op so, and in each implementation.
+MAPPED = sampled(
+    [
+        (case, mapped)
+        for case in CASES
+        for mapped in (None, *range(len(case.batch_axes)))
+        if len(case.batch_axes) > 1 or mapped is None
+    ],
+    lambda row: {"op": row[0].name, "mapped": row[1], "implementation": row[0].implementation},
+)
 
 # Ops that are plain JAX, without a target.
 PLAIN = ("spike", "pool_spikes")
@@ -41,6 +45,10 @@ PLAIN = ("spike", "pool_spikes")
 def primitives(jaxpr) -> Counter[str]:
     """How often each primitive occurs in a jaxpr and all within it."""
     return Counter(equation.primitive.name for equation in equations(jaxpr))
+
+
+def name_of(argument: Case | int | None) -> str:
+    return argument.id if isinstance(argument, Case) else "all" if argument is None else str(argument)
 
 
 def in_axes(case: Case, mapped: int | None) -> tuple[int | None, ...]:
@@ -80,7 +88,7 @@ def without_vmap(case: Case) -> tuple[dict[str, int], int]:
     return kept(traced), loops(traced.lower())
 
 
-@pytest.mark.parametrize("case, mapped", MAPPED)
+@pytest.mark.parametrize("case, mapped", MAPPED, ids=name_of)
 def test_vmap_equals_a_loop_and_adds_none(case: Case, mapped: int | None) -> None:
     """Values and gradients, from as many calls of each target as without `vmap`."""
     sets, axes = draws(case, 3), in_axes(case, mapped)

@@ -16,6 +16,7 @@ from snnjax.ipu import Profile, read_profile
 from snnjax.ipu.device import network_cost
 from tests.ipu.random_programs import networks
 from tests.ops.lif_network.random_networks import ADAPTIVE, ADLIF, Form, arguments, runner
+from tests.project.sampling import sampled
 
 LISTS = {
     "ListBlock": {"ListBlock"},
@@ -53,8 +54,14 @@ def codelets_of(profile: Profile) -> set[str]:
     return {name.removeprefix("snnjax::").split("<")[0] for name in profile.codelets}
 
 
-@pytest.mark.parametrize("neurons", NEURONS)
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(
+    "size, neurons",
+    sampled(
+        list(itertools.product(SIZES, NEURONS)),
+        lambda row: {"size": row[0]},
+        lambda row: {"neurons": row[1]},
+    ),
+)
 def test_each_form_of_a_step_equals_the_cpu(ipus, size, neurons):
     form, tiles, last, is_summed = SIZES[size]
     form = form._replace(**NEURONS[neurons])

@@ -1,6 +1,7 @@
 """A first layer without weights, whose inputs are its currents."""
 
 import functools
+import itertools
 
 import chex
 import hypothesis
@@ -10,19 +11,31 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from snnjax import Connection, LIFLayer, LIFReadout, SparseSpikes, lif_network, lif_network_state
+from snnjax import Connection, LIFLayer, LIFReadout, SparseSpikes, _targets, lif_network, lif_network_state
 from snnjax._types import Signal
 from tests.errors.refusals import refusals
 from tests.numbers import assert_close
 from tests.ops.common import jit, with_gradient
 from tests.ops.kernel_checks import TOLERANCE, needs_kernels
 from tests.ops.lif_network.random_networks import ADAPTIVE, SYNAPSE, Form, arguments, runner
+from tests.project.sampling import sampled
 
+IMPLEMENTATIONS = ("cpu", "reference") if _targets.missing() is None else ("reference",)
 FORMS = (
     Form(6, 17, 130, (130, 20), capacity=(9, None), second_states=(SYNAPSE, None)),
     Form(3, 3, 20, (20,), None, recurrent=True, reset="zero", detach_reset=False, per_neuron=False),
     Form(4, 5, 65, (65, 7), recurrent=True, given="bfloat16", dtype="bfloat16", bias=False),
     Form(9, 2, 64, (64,), second_states=(ADAPTIVE,), reset="none", lengths=False),
+)
+# Each form in one implementation: test_kernel.py compares both, of currents too.
+each_form = pytest.mark.parametrize(
+    "form, implementation",
+    sampled(
+        list(itertools.product(FORMS, IMPLEMENTATIONS)),
+        lambda row: {"form": row[0]},
+        lambda row: {"implementation": row[1]},
+    ),
+    ids=lambda each: each if isinstance(each, str) else str(FORMS.index(each)),
 )
 
 
@@ -44,8 +57,7 @@ def compiled(form: Form, implementation: str):
     return jit(both)
 
 
-@pytest.mark.parametrize("implementation", ["reference", pytest.param("cpu", marks=needs_kernels)])
-@pytest.mark.parametrize("form", FORMS, ids=range(len(FORMS)))
+@each_form
 @hypothesis.settings(max_examples=3)
 @hypothesis.given(seed=st.integers(0, 2**32 - 1))
 def test_currents_equal_a_first_layer_with_an_identity_matrix(
@@ -78,8 +90,7 @@ def compiled_with_factor(form: Form, implementation: str):
     return jit(both)
 
 
-@pytest.mark.parametrize("implementation", ["reference", pytest.param("cpu", marks=needs_kernels)])
-@pytest.mark.parametrize("form", FORMS, ids=range(len(FORMS)))
+@each_form
 @hypothesis.settings(max_examples=2)
 @hypothesis.given(seed=st.integers(0, 2**32 - 1))
 def test_a_factor_is_that_of_the_currents(form: Form, implementation: str, seed: int) -> None:

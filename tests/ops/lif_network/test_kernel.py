@@ -5,6 +5,7 @@ of sums.
 """
 
 import dataclasses
+from collections.abc import Callable
 
 import chex
 import hypothesis
@@ -32,6 +33,7 @@ from tests.ops.lif_network.random_networks import (
     run,
     runner,
 )
+from tests.project.sampling import Values, sampled
 
 pytestmark = needs_kernels
 
@@ -131,13 +133,48 @@ FORMS = (
 )
 
 
-@pytest.mark.parametrize("form", FORMS, ids=range(len(FORMS)))
+def switches(form: Form) -> Values:
+    """What kernels and reference branch on: every two meet in a form of the sample, if they meet in any."""
+    return {
+        "recurrent": form.recurrent,
+        "capped": form.capacity is not None,
+        "dtype": form.dtype,
+        "second state": bool(form.second_states),
+        "currents": form.currents,
+        "delays": form.recurrent_delay is not None and ("of neurons", "of synapses")[form.synaptic],
+        "few synapses": form.connected is not None,
+        "refractory": any(form.refractory),
+        "layers": min(len(form.widths), 2),
+    }
+
+
+# And what need not meet.
+ALONE: tuple[Callable[[Form], Values], ...] = (
+    lambda form: {"given": form.given},
+    lambda form: {"surrogate": form.surrogate},
+    lambda form: {"cut off": form.cutoff > 0},
+    lambda form: {"reset": (form.reset, form.detach_reset)},
+    lambda form: {"batch": form.batch},
+    lambda form: {"nothing": (form.steps == 0, form.inputs == 0, 0 in form.widths)},
+    lambda form: {"spiking output": form.outputs is None},
+    lambda form: {"lengths": form.lengths, "bias": form.bias, "per neuron": form.per_neuron},
+    lambda form: {"record": (form.record_spikes, form.rounds_record)},
+    *(
+        lambda form, kind=kind: {"second state": kind in form.second_states}
+        for kind in (ADLIF, ADAPTIVE, SYNAPSE, RESONANCE, ALL)
+    ),
+)
+SAMPLE = sampled(FORMS, switches, *ALONE)
+
+
+@pytest.mark.parametrize("form", SAMPLE, ids=[FORMS.index(form) for form in SAMPLE])
 @hypothesis.given(seed=st.integers(0, 2**32 - 1))
 def test_kernel_equals_reference(form: Form, seed: int) -> None:
     check_kernel(form, seed)
 
 
 def test_forms_reach_all_sides_of_the_kernels() -> None:
+    """Also those of the sample."""
     for field, expected in (
         ("given", {"float32", "uint8", "bool", "int32", "bfloat16", *LIST_INPUTS}),
         ("surrogate", set(SURROGATES)),
@@ -145,8 +182,8 @@ def test_forms_reach_all_sides_of_the_kernels() -> None:
         ("dtype", {"float32", "bfloat16"}),
         ("batch", {0, 1, 15, 16, 17, 20, 33}),
     ):
-        assert expected <= {getattr(form, field) for form in FORMS}
-    assert {0, 1, 63, 64, 65, 130, 200} <= {width for form in FORMS for width in form.widths}
+        assert expected <= {getattr(form, field) for form in SAMPLE}
+    assert {0, 1, 63, 64, 65, 130, 200} <= {width for form in SAMPLE for width in form.widths}
 
 
 def test_arrays_reach_all_sides_of_the_kernels() -> None:

@@ -16,6 +16,7 @@ from tests.cases import as_numpy, network_arguments, run_network
 from tests.ops import references
 from tests.ops.common import jit
 from tests.ops.lif_network.networks import BATCH, INPUTS, ONE_LAYER, OUTPUTS, STEPS, make_network
+from tests.project.sampling import each_meeting
 
 X = jnp.array([2.0, 0.0, 3.0])[:, None, None]
 LAYER = LIFLayer(jnp.array([[1.0, 0.5]]), decay=0.5, threshold=1.0, gain=1.0)
@@ -211,9 +212,7 @@ def test_inputs_that_are_not_finite_meet_weights_of_zero() -> None:
     assert not np.any(out.output[1:, 0])
 
 
-@pytest.mark.parametrize("implementation", ["cpu", "reference", "composed"])
-@pytest.mark.parametrize("capacity", [None, 1])
-@pytest.mark.parametrize("recurrent", [False, True])
+@each_meeting(recurrent=[False, True], capacity=[None, 1], implementation=["cpu", "reference", "composed"])
 def test_a_membrane_that_is_not_a_number_spoils_no_other_gradient(
     recurrent: bool, capacity: int | None, implementation: str
 ) -> None:

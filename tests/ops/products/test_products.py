@@ -16,6 +16,7 @@ import pytest
 from snnjax import SparseSpikes, Synapses, _targets, spike_conv, spike_matmul, spike_sparse_matmul
 from tests.numbers import array
 from tests.ops.common import jit
+from tests.project.sampling import each_meeting
 
 IMPLEMENTATIONS = (None, "reference", "composed", *(["cpu"] if _targets.missing() is None else []))
 ROWS, SLOTS, NEURONS = 2, 4, 8
@@ -109,9 +110,7 @@ def test_value_and_gradients_are_those_of_the_matrix(
         chex.assert_trees_all_equal(got, (out, g_sent, g_weights), strict=True)
 
 
-@each_product
-@each_implementation
-@pytest.mark.parametrize("hole", [np.nan, np.inf, -np.inf])
+@each_meeting(op=PRODUCTS, implementation=IMPLEMENTATIONS, hole=[np.nan, np.inf, -np.inf])
 def test_weights_that_are_not_finite_reach_their_spikes_alone(
     op: str, implementation: str | None, hole: float
 ) -> None:

@@ -18,6 +18,7 @@ from snnjax import SparseSpikes, spike_matmul
 from tests.numbers import array, assert_close
 from tests.ops.common import jit
 from tests.ops.kernel_checks import needs_kernels
+from tests.project.sampling import each_meeting
 
 pytestmark = needs_kernels
 
@@ -154,9 +155,7 @@ def compiled_rows(implementation: str):
     return jit(of)
 
 
-@pytest.mark.parametrize("sizes", ROWS, ids=lambda sizes: "-".join(map(str, sizes)))
-@pytest.mark.parametrize("density", [0.0, 0.02, 0.3, 1.0])
-@pytest.mark.parametrize("values", ["ones", "any", "ones and any"])
+@each_meeting(sizes=ROWS, density=[0.0, 0.02, 0.3, 1.0], values=["ones", "any", "ones and any"])
 def test_product_of_rows_is_within_the_rounding_of_its_sums(sizes: Rows, density: float, values: str) -> None:
     rng = np.random.default_rng(0)
 
