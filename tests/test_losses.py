@@ -334,6 +334,10 @@ def test_bfloat16_outputs_accumulate_in_float32() -> None:
     for name, (value, slope) in found.items():
         assert (value.dtype, slope.dtype) == (jnp.float32, jnp.bfloat16), name
         np.testing.assert_array_equal(value, expected[name], err_msg=name)
+    rates = jnp.linspace(0, 0.5, 12).reshape(3, 4).astype(jnp.bfloat16)
+    for bound in (losses.activity_upper_bound, losses.activity_lower_bound):
+        both = [bound([each], 0.3) for each in (rates, rates.astype(jnp.float32))]
+        np.testing.assert_array_equal(*both, strict=True)
 
 
 def test_vmap_over_networks_equals_a_loop() -> None:
