@@ -134,6 +134,8 @@ def test_dropped_share_is_relative_to_true_spikes() -> None:
     np.testing.assert_allclose(
         metrics.dropped_share(dropped, activity, jnp.array([10, 8])), [1 / 12, 0], rtol=1e-6
     )
+    only = [jnp.full((1, 4), 0.025)]  # one spike in ten steps
+    np.testing.assert_allclose(metrics.dropped_share([jnp.array([1])], only, jnp.array([10])), [1], rtol=1e-6)
 
 
 def test_layers_by_name_are_measured_in_the_order_of_the_activity() -> None:
