@@ -156,7 +156,7 @@ def test_rows_that_do_not_count_have_no_influence_on_moments(implementation: str
     inside = jnp.arange(STEPS)[:, None] < LENGTHS[None, ::-1]
     x = jax.random.normal(KEY, (STEPS, BATCH, 5))
 
-    def run(padding: float) -> Any:
+    def run(padding: float):
         padded = jnp.where(inside[..., None], x, padding)
         found, back = jax.vjp(lambda x: moments(x, inside, implementation=implementation)[1:], padded)
         return found, back((jnp.arange(5.0), jnp.ones(5)))

@@ -60,10 +60,10 @@ def test_predictions_ignore_steps_after_the_end(decoder: str) -> None:
     behind = jnp.arange(4)[:, None] >= lengths[None]
     spikes = jax.random.bernoulli(jax.random.key(0), 0.3, (4, 3, 5)).astype(jnp.float32)
     outputs = jnp.where(behind[..., None], jnp.arange(5.0)[None, None], spikes)
-    options: Any = {"lengths": lengths, "decoder": decoder}
-    expected = metrics.predictions(jnp.where(behind[..., None], 0, spikes), **options)
+    predict = functools.partial(metrics.predictions, lengths=lengths, decoder=decoder)
+    expected = predict(jnp.where(behind[..., None], 0, spikes))
     for given in (outputs, SparseSpikes.from_dense(outputs, 5)):
-        np.testing.assert_array_equal(metrics.predictions(given, **options), expected)
+        np.testing.assert_array_equal(predict(given), expected)
 
 
 @pytest.mark.parametrize("decoder", ["sum", "max", "first_spike", "steps"])
