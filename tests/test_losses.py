@@ -219,8 +219,8 @@ def _loss_of_entries(values: jax.Array, ids: jax.Array, name: str, dense: bool, 
 def test_entries_of_one_id_and_step_add(seed: int, name: str) -> None:
     rng = np.random.default_rng(seed)
     ids = rng.integers(-1, 4, (4, 2, 5), np.int32)  # repeated, missing, out of range
-    # halves between -1 and 1: sums are exact, and often equal in several steps
-    values = rng.integers(-2, 3, ids.shape).astype(np.float32) / 2
+    # halves between -1 and 1, or none above 0: sums are exact, and often equal in several steps or to what is unlisted
+    values = rng.integers(-2, rng.choice([1, 3]), ids.shape).astype(np.float32) / 2
     options = {"labels": rng.integers(0, 3, 2, np.int32), "lengths": rng.integers(0, 5, 2, np.int32)}
     actual, expected = (_loss_of_entries(values, ids, name, dense, **options) for dense in (False, True))
     for got, want in zip(actual, expected, strict=True):
@@ -334,6 +334,10 @@ def test_bfloat16_outputs_accumulate_in_float32() -> None:
     for name, (value, slope) in found.items():
         assert (value.dtype, slope.dtype) == (jnp.float32, jnp.bfloat16), name
         np.testing.assert_array_equal(value, expected[name], err_msg=name)
+    rates = jnp.linspace(0, 0.5, 12).reshape(3, 4).astype(jnp.bfloat16)
+    for bound in (losses.activity_upper_bound, losses.activity_lower_bound):
+        both = [bound([each], 0.3) for each in (rates, rates.astype(jnp.float32))]
+        np.testing.assert_array_equal(*both, strict=True)
 
 
 def test_vmap_over_networks_equals_a_loop() -> None:

@@ -158,6 +158,12 @@ def test_index_of_a_neuron_is_refused() -> None:
         SparseSpikes.from_dense(DENSE, capacity=2)[0, 0, 0]
 
 
+def test_duplicates_are_added_before_they_are_rounded() -> None:
+    """A sum of ones in bfloat16 stops at 256."""
+    spikes = SparseSpikes.from_ids(jnp.zeros(300, jnp.int32), 2).with_values(jnp.bfloat16)
+    np.testing.assert_array_equal(spikes.to_dense(), jnp.array([300, 0], jnp.bfloat16), strict=True)
+
+
 def test_gradient_of_to_dense_is_that_of_the_values() -> None:
     """Ids outside the range have none, duplicates have the same."""
     count = jnp.array(4)

@@ -51,7 +51,7 @@ class Late(Stepwise):
         if lengths is None:
             rows = x if isinstance(steps, int) and steps > self.steps else jnp.concatenate([state.sent, x])
             return LateState(rows[rows.shape[0] - self.steps :])
-        own = jnp.arange(self.steps, dtype=jnp.int32)[:, None] + jnp.minimum(lengths, steps)[None]
+        own = jnp.arange(self.steps, dtype=jnp.int32)[:, None] + lengths[None]
         rows, columns = jnp.concatenate([state.sent, x]), jnp.arange(batch, dtype=jnp.int32)[None]
         return LateState(rows[own, columns])
 

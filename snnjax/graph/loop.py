@@ -216,7 +216,7 @@ def _steps(
     left = None
     if ends is not None:
         first = size * jnp.arange(count, dtype=jnp.int32)
-        left = jnp.clip(jnp.minimum(ends, steps).astype(jnp.int32)[None] - first[:, None], 0, size)
+        left = jnp.clip(ends[None] - first[:, None], 0, size)
     kept = loop.kept(hoisted, ends is not None)
 
     def cut(leaf: Array) -> Array:

@@ -100,7 +100,7 @@ def select_spikes(
         _rows(name, value, v)
         for name, value in (("threshold", threshold), ("second_threshold", second_threshold))
     ]
-    operands = vary_alike(Operands(flat, thresholds[0], jax.lax.stop_gradient(thresholds[1])))
+    operands = vary_alike(Operands(flat, *thresholds))
     lists: Any = (
         _composed(operands, selection)
         if implementation == "composed"

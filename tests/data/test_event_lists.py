@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snnjax.data import bin_events
+from snnjax.data import EventDataset, bin_events
 
 EVENTS = st.lists(st.tuples(st.integers(-3, 24), st.integers(0, 9)), max_size=40)
 
@@ -62,6 +62,17 @@ def test_bin_events_overflow_does_not_depend_on_order():
     assert np.array_equal(*(each.ids for each in lists))
 
 
+def test_overflow_of_a_recording_does_not_depend_on_those_before_it():
+    random = np.random.default_rng(0)
+    recordings = [(random.integers(0, 3, 60), random.integers(0, 40, 60)) for _ in range(5)]
+    both = EventDataset.from_events(
+        recordings, np.zeros(5, int), 3, 40, duration=3, num_classes=1, capacity=7
+    )
+    alone = [bin_events(*each, 3, 40, duration=3, capacity=7) for each in recordings]
+    np.testing.assert_array_equal(both.ids, np.stack([each.ids for each in alone]))
+    assert np.all(both.counts > 7)
+
+
 def test_bin_events_without_duration_spans_all_events():
     assert bin_events([0, 5, 10], [0, 1, 2], 2, 3).ids.tolist() == [[0, 3], [1, 2]]
     assert bin_events([0.0, 4.9, 10.0], [0, 1, 2], 2, 3).ids.tolist() == [[0, 1], [2, 3]]
@@ -100,9 +111,11 @@ def test_bin_events_on_the_borders_of_steps(made, dtype, num_steps, rate, each):
     lists = bin_events(times, np.zeros(num_steps, int), num_steps, 1, duration=num_steps * each / rate)
     # The last step's beginning is a whole step before the end.
     assert (lists.counts.tolist(), lists.outside) == ([1] * num_steps, 0)
-    # Without a duration, from the first to the last border, which is in the last step.
-    lists = bin_events(times, np.zeros(num_steps, int), max(1, num_steps - 1), 1)
-    assert lists.counts.tolist() == [1] * max(1, num_steps - 1)
+    # Without a duration, from the first to the last border, which is in the last step, wherever times count from.
+    centred = TIMES[made]((steps - steps[num_steps // 2]).astype(dtype), rate, dtype)
+    for own in (times, centred):
+        lists = bin_events(own, np.zeros(num_steps, int), max(1, num_steps - 1), 1)
+        assert lists.counts.tolist() == [1] * max(1, num_steps - 1)
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])

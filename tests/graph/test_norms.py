@@ -27,6 +27,7 @@ from snnjax._types import Params, Signal
 from snnjax.blocks.block import Context
 from snnjax.blocks.norm import BatchNorm, NormParams, NormStats
 from snnjax.graph import segments
+from snnjax.ops._moments import moments
 from tests.errors.refusals import refusals
 from tests.graph.helpers import initial, random_spikes
 from tests.numbers import assert_close
@@ -147,6 +148,22 @@ def test_variances_beside_large_means_are_exact() -> None:
     _, found = jit(lambda x: blocks.batch_norm().statistics(x, context))(x)
     expected = np.var(np.asarray(x, np.float64), (0, 1))
     np.testing.assert_allclose(found.variance, expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize("implementation", ["reference", "cpu"])
+def test_rows_that_do_not_count_have_no_influence_on_moments(implementation: str) -> None:
+    """The first one neither: sequences may be empty, and what stands behind their end may be any number."""
+    inside = jnp.arange(STEPS)[:, None] < LENGTHS[None, ::-1]
+    x = jax.random.normal(KEY, (STEPS, BATCH, 5))
+
+    def run(padding: float):
+        padded = jnp.where(inside[..., None], x, padding)
+        found, back = jax.vjp(lambda x: moments(x, inside, implementation=implementation)[1:], padded)
+        return found, back((jnp.arange(5.0), jnp.ones(5)))
+
+    expected = run(0.0)
+    for padding in (1e30, jnp.inf, jnp.nan):
+        chex.assert_trees_all_equal(run(padding), expected)
 
 
 def normed(**options) -> Network:

@@ -14,7 +14,7 @@ import snnjax
 import snnjax.train
 from snnjax import blocks, metrics, neurons, online
 from snnjax._types import Params, Stats
-from tests.numbers import array
+from tests.numbers import array, assert_close
 from tests.ops.common import jit
 
 KEY = jax.random.key(3)
@@ -133,12 +133,12 @@ def by_hand(params: Params, x, first: int) -> tuple[Any, Any]:
     return jax.lax.scan(step, start, x)[1]
 
 
-def feedback(steps: int = 1, **options) -> snnjax.Network:
+def feedback(steps: int = 1, is_recurrent: bool = True, **options) -> snnjax.Network:
     low = snnjax.layer(HIDDEN, recurrent=[blocks.late("top", 3, steps=steps), _back()], **options).named(
         "low"
     )
     return snnjax.network(
-        INPUTS, [low, snnjax.layer(3, recurrent=True).named("top")], snnjax.leaky_readout(2)
+        INPUTS, [low, snnjax.layer(3, recurrent=is_recurrent).named("top")], snnjax.leaky_readout(2)
     )
 
 
@@ -180,6 +180,31 @@ def test_feedback_from_above_is_a_scan_by_hand(steps: int, implementation: str |
         _, tangent = jax.jvp(lambda params: ours(params, x)[0], (params,), (tangents,))
         sums = jax.tree.map(jnp.sum, expected[1][0])
         np.testing.assert_allclose(tangent, sum(jax.tree.leaves(sums)), rtol=1e-4)
+
+
+def test_steps_that_run_at_once_need_not_divide_a_call() -> None:
+    """Nothing returns within three steps: seven are three pieces, which end as steps one by one do."""
+    net, x = feedback(3, is_recurrent=False), spikes_of(7, BATCH, INPUTS)
+    params = loud(net)
+    whole, alone = (jit(functools.partial(net.apply, chunk=chunk))(params, None, x) for chunk in (None, 1))
+    assert float(whole[0].activity["top/neuron"].max()) > 0
+    chex.assert_trees_all_close(whole, alone, rtol=1e-6, atol=1e-6)
+
+
+def test_a_current_that_a_loop_reads_twice_has_both_cotangents() -> None:
+    """Recurrent weights have the cotangent of the current beside them only where nothing else reads that."""
+    neuron, back = neurons.lif(0.5, 0.3), [blocks.late("top", 3), snnjax.dense(3, bias=False)]
+    low = snnjax.layer(3, neuron, recurrent=back).named("low")
+    both = blocks.join("add").receiving("low", "low/connection")
+    net = snnjax.network(INPUTS, [low, both, blocks.spiking(neuron).named("top")], snnjax.leaky_readout(2))
+    params, x = loud(net), spikes_of(STEPS, BATCH, INPUTS)
+
+    def loss(implementation: str | None, params: Params):
+        return jnp.sum(net.apply(params, None, x, implementation=implementation)[0].output ** 2)
+
+    ours, theirs = (jit(jax.grad(functools.partial(loss, by)))(params) for by in (None, "composed"))
+    assert np.any(theirs["low/recurrent"].weights != 0)
+    assert_close(ours, theirs, of_largest=1e-5)
 
 
 def test_a_loop_works_as_any_other_part_of_a_network() -> None:

@@ -1,6 +1,7 @@
 """Metrics: numbers a reader can check by hand, lists = dense, messages."""
 
 import dataclasses
+import functools
 import itertools
 import math
 from typing import Any
@@ -53,8 +54,16 @@ def test_predictions_decode_sum_maximum_and_first_spike(
     np.testing.assert_array_equal(predicted, expected)
 
 
-def test_predictions_ignore_steps_after_the_end() -> None:
-    np.testing.assert_array_equal(metrics.predictions(OUTPUTS, lengths=jnp.array([3, 1])), [1, 0])
+@pytest.mark.parametrize("decoder", ["sum", "max", "first_spike"])
+def test_predictions_ignore_steps_after_the_end(decoder: str) -> None:
+    lengths = jnp.array([3, 1, 0])
+    behind = jnp.arange(4)[:, None] >= lengths[None]
+    spikes = jax.random.bernoulli(jax.random.key(0), 0.3, (4, 3, 5)).astype(jnp.float32)
+    outputs = jnp.where(behind[..., None], jnp.arange(5.0)[None, None], spikes)
+    predict = functools.partial(metrics.predictions, lengths=lengths, decoder=decoder)
+    expected = predict(jnp.where(behind[..., None], 0, spikes))
+    for given in (outputs, SparseSpikes.from_dense(outputs, 5)):
+        np.testing.assert_array_equal(predict(given), expected)
 
 
 @pytest.mark.parametrize("decoder", ["sum", "max", "first_spike", "steps"])
@@ -66,6 +75,8 @@ def test_outputs_that_are_nan_predict_no_class_and_are_never_right(decoder: str)
     np.testing.assert_array_equal(metrics.predictions(outputs, decoder=decoder), expected)
     assert metrics.accuracy(outputs, labels, decoder=decoder) == 0.5
     assert int(metrics.confusion(outputs, labels, decoder=decoder).sum()) == labels.size // 2
+    # Nor where the label is no class either, which nothing can check within `jit`.
+    assert jax.jit(functools.partial(metrics.accuracy, decoder=decoder))(outputs, labels - 1) == 0
 
 
 def test_accuracy_is_the_share_of_right_predictions() -> None:
@@ -123,6 +134,8 @@ def test_dropped_share_is_relative_to_true_spikes() -> None:
     np.testing.assert_allclose(
         metrics.dropped_share(dropped, activity, jnp.array([10, 8])), [1 / 12, 0], rtol=1e-6
     )
+    only = [jnp.full((1, 4), 0.025)]  # one spike in ten steps
+    np.testing.assert_allclose(metrics.dropped_share([jnp.array([1])], only, jnp.array([10])), [1], rtol=1e-6)
 
 
 def test_layers_by_name_are_measured_in_the_order_of_the_activity() -> None:

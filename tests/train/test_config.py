@@ -19,7 +19,7 @@ from snnjax import (
     synaptic,
     train,
 )
-from snnjax.train.config import second_threshold_at
+from snnjax.train.config import learning_rate_schedule, second_threshold_at
 
 
 def test_layers_keep_their_second_thresholds_by_default() -> None:
@@ -54,6 +54,11 @@ def test_one_without_lists_is_refused() -> None:
     assert str(error.value) == (
         "fit: `second_threshold` must be None without lists, got 0.5. Give a layer a capacity, or leave it out."
     )
+
+
+def test_a_warm_up_longer_than_the_run_reaches_its_peak_in_the_last_step() -> None:
+    schedule = learning_rate_schedule(train.TrainConfig(epochs=2, learning_rate=1.0, warmup_epochs=9.0), 2)
+    np.testing.assert_allclose([float(schedule(step)) for step in range(4)], [0, 1 / 3, 2 / 3, 1], rtol=1e-6)
 
 
 def test_weights_decay_and_nothing_else_does() -> None:

@@ -31,7 +31,10 @@ class Forward {
 
   // Around a first guess of the mean; again around the mean if it was far from it.
   void run(float* mean, float* variance, const Threads& threads) {
-    if (rows_ > 0) std::copy_n(x_, channels_, origin_.data());
+    // Of a row that counts: what others hold, even NaN, has no influence.
+    Index row = 0;
+    while (row < rows_ && !isInside(row)) ++row;
+    if (row < rows_) std::copy_n(x_ + row * channels_, channels_, origin_.data());
     sum(threads);
     if (isFar()) {
       for (Index c = 0; c < channels_; ++c) origin_[size(c)] = static_cast<float>(meanOf(c));
@@ -46,6 +49,7 @@ class Forward {
 
  private:
   static std::size_t size(Index index) { return static_cast<std::size_t>(index); }
+  bool isInside(Index row) const { return inside_ == nullptr || inside_[row] != 0; }
   double count() const { return static_cast<double>(std::max<Index>(count_, 1)); }
   double first(Index c) const { return sums_[c]; }
   double second(Index c) const { return sums_[channels_ + c]; }
@@ -81,7 +85,7 @@ class Forward {
     while (row < end) {
       std::fill(some.begin(), some.end(), 0.0F);
       for (const Index stop = std::min(row + kRowsAtOnce, end); row < stop; ++row) {
-        if (inside_ != nullptr && inside_[row] == 0) continue;
+        if (!isInside(row)) continue;
         ++counted;
         const float* x = x_ + row * channels_;
         for (Index c = 0; c < channels_; ++c) {
