@@ -45,7 +45,8 @@ class SharedWork {
 
   void wait() {
     for (Index done = done_.load(); done < tasks_; done = done_.load()) done_.wait(done);
-    if (error_) std::rethrow_exception(error_);
+    // Its last owner is the caller, whichever thread is the last one here.
+    if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
   }
 
  private:
