@@ -141,7 +141,7 @@ inline void addPatchGradients(const SpikeRow& spikes, const PixelPatches& patche
 // The dot products of kCount inputs of a pixel with the outputs around it, which are read once.
 template <int kCount>
 inline void dotPixel(const PixelPatches& patches, const PixelInputs& own, const float* g, float* out) {
-  constexpr int kSums = 2;  // at least as many additions are in flight
+  constexpr int kSums = 2;  // of each input: additions to one do not wait for those to the other
   Floats sums[kCount][kSums];
   SNNJAX_UNROLL
   for (int k = 0; k < kCount; ++k) {
